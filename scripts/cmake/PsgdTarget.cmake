@@ -1,0 +1,46 @@
+# What every target of ours shares: warnings as errors, instruction set, sanitizers, the precompiled header.
+
+# LibTorch's own packages do not all mark their headers as system headers; ours must see no warning of theirs.
+add_library(psgd_dependencies INTERFACE)
+target_include_directories(psgd_dependencies SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(psgd_dependencies INTERFACE ${TORCH_LIBRARIES} MPI::MPI_CXX nlohmann_json::nlohmann_json
+                                                  spdlog::spdlog CLI11::CLI11 Threads::Threads)
+
+add_library(psgd_flags INTERFACE)
+target_include_directories(psgd_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(psgd_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+target_compile_options(psgd_flags INTERFACE ${TORCH_CXX_FLAGS})
+# An FMA rounds once where a product and a sum round twice. The compiler must not choose between them, or results
+# would depend on how a loop was vectorised; kernels ask for FMA where they want it.
+target_compile_options(psgd_flags INTERFACE -ffp-contract=off)
+if(PSGD_MARCH)
+  target_compile_options(psgd_flags INTERFACE -march=${PSGD_MARCH})
+endif()
+if(PSGD_SANITIZE)
+  target_compile_options(psgd_flags INTERFACE -fsanitize=${PSGD_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(psgd_flags INTERFACE -fsanitize=${PSGD_SANITIZE})
+endif()
+
+# One precompiled header for the whole tree: LibTorch's headers take longer to read than all of our code.
+file(WRITE ${CMAKE_BINARY_DIR}/pch/pch.cpp "// Carries the precompiled header.\n")
+add_library(psgd_pch OBJECT ${CMAKE_BINARY_DIR}/pch/pch.cpp)
+target_link_libraries(psgd_pch PRIVATE psgd_flags psgd_dependencies)
+target_precompile_headers(psgd_pch PRIVATE <torch/torch.h> <nlohmann/json.hpp> <map> <memory> <string> <vector>
+                                           <functional> <filesystem>)
+
+# psgd_library(NAME SOURCES... ): objects, not an archive, so that self-registering files are never dropped.
+function(psgd_library name)
+  add_library(${name}_objects OBJECT ${ARGN})
+  target_link_libraries(${name}_objects PRIVATE psgd_flags PUBLIC psgd_dependencies)
+  target_precompile_headers(${name}_objects REUSE_FROM psgd_pch)
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE ${name}_objects psgd_dependencies)
+  target_sources(${name} INTERFACE $<TARGET_OBJECTS:${name}_objects>)
+endfunction()
+
+# psgd_program(NAME SOURCES...)
+function(psgd_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE psgd_flags psgd_dependencies)
+  target_precompile_headers(${name} REUSE_FROM psgd_pch)
+endfunction()
