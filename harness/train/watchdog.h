@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace psgd {
+
+/// Ends a job that stands still. A thread of its own looks whether the worker has reported within the limit; the
+/// worker may itself be stuck in a collective or in a kernel.
+class Watchdog {
+ public:
+  /// `on_stall(message)` is called, once, from the watchdog's thread; it must end the process.
+  Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// Says what the worker begins now; restarts the clock. `phase` must be a string literal.
+  void enter(const char* phase);
+  /// What the worker does at present.
+  const char* phase() const { return phase_.load(); }
+
+ private:
+  void watch();
+
+  double limit_;
+  std::function<void(const std::string&)> on_stall_;
+  std::atomic<const char*> phase_{"start"};
+  std::atomic<std::int64_t> reports_{0};
+  std::mutex lock_;
+  std::condition_variable end_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace psgd
