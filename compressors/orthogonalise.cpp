@@ -35,14 +35,19 @@ void fill_zero(T* column, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) column[i] = 0;
 }
 
-/// Subtracts from column `index` its projections on those before it; returns the norm of what is left, or 0
-/// when that is only rounding noise.
+struct Remainder {
+  double norm = 0;         ///< 0 also when what is left is only rounding noise
+  bool dependent = false;  ///< the column (nearly) depended on those before it
+};
+
+/// Subtracts from column `index` its projections on those before it.
 template <class T>
-double subtract_projections(T* columns, std::int64_t length, std::int64_t index) {
+Remainder subtract_projections(T* columns, std::int64_t length, std::int64_t index) {
   T* const column = columns + index * length;
   double size = norm(column, length);
+  if (index == 0) return {size, false};
   constexpr int passes = 3;
-  for (int pass = 0; index > 0 && pass < passes; ++pass) {
+  for (int pass = 0; pass < passes; ++pass) {
     for (std::int64_t k = 0; k < index; ++k) {
       const T* const earlier = columns + k * length;
       add_multiple(column, -dot(earlier, column, length), earlier, length);
@@ -50,10 +55,10 @@ double subtract_projections(T* columns, std::int64_t length, std::int64_t index)
     const double left = norm(column, length);
     // The first subtraction may remove much, by cancellation; what a further one removes was noise.
     const bool kept = left >= (pass == 0 ? 0.1 : 0.5) * size;
-    if (kept || !std::isfinite(left)) return left;
+    if (kept || !std::isfinite(left)) return {left, pass > 0};
     size = left;
   }
-  return index > 0 ? 0 : size;
+  return {0, true};
 }
 
 template <class T>
@@ -112,12 +117,12 @@ template <class T>
 void gram_schmidt(T* columns, std::int64_t length, std::int64_t rank, double epsilon) {
   for (std::int64_t j = 0; j < rank; ++j) {
     T* const column = columns + j * length;
-    const double size = subtract_projections(columns, length, j);
-    if (size == 0) {
+    const Remainder left = subtract_projections(columns, length, j);
+    if (left.norm == 0) {
       fill_zero(column, length);
       continue;
     }
-    const double divisor = size + epsilon;
+    const double divisor = left.dependent ? left.norm : left.norm + epsilon;
     for (std::int64_t i = 0; i < length; ++i) column[i] = static_cast<T>(static_cast<double>(column[i]) / divisor);
   }
 }

@@ -19,8 +19,9 @@ namespace psgd {
 /// - Of a column that depends on the ones before it, only rounding noise is left after the subtraction. The
 ///   originals normalise that noise as it is, not orthogonal to anything. Here the projections are subtracted
 ///   again, at most twice, until what is left keeps its size: then it is a direction orthogonal to the others
-///   and is normalised (P still spans M Q, and one more direction). If it keeps shrinking there is nothing
-///   left, and the column becomes zero (the others span M Q already).
+///   and is normalised, without epsilon (P still spans M Q, and one more direction). If it keeps shrinking there
+///   is nothing left, and the column becomes zero (the others span M Q already). Epsilon would make the noise,
+///   of a norm near 1e-8 itself, a short vector, and projections on that would stay in the columns after it.
 /// So with epsilon 0 every column is a unit vector orthogonal to the others, or zero. A column that does not
 /// shrink below a tenth under the first subtraction is treated exactly as in the originals.
 /// NaN and infinity in the input stay visible in the output.

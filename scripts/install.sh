@@ -33,7 +33,7 @@ for word in "$@"; do
     fashion-mnist) entries+=("${fashion_mnist[@]}") ;;
     fuzz) entries+=("${fuzz[@]}") ;;
     *)
-      echo "$0: unknown set '$word'; known are build, test, report, report-test, data, fashion-mnist, fuzz" >&2
+      echo "$0: unknown set '$word'; known: build, test, report, report-test, data, fashion-mnist, fuzz" >&2
       exit 2
       ;;
   esac

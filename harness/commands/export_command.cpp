@@ -22,7 +22,8 @@ int export_command(const ExportOptions& options) {
 void add_export_command(CLI::App& app, CommandToRun& run) {
   auto* command = app.add_subcommand("export", "write timingResults.json and results.json, print the table");
   auto options = std::make_shared<ExportOptions>();
-  command->add_option("DIR", options->places, "run folders, or folders that hold some at any depth")->required();
+  command->add_option("DIR", options->places, "run folders, or folders that hold some at any depth")
+      ->required();
   command->add_option("--out", options->out, "folder for the two files")->required();
   command->add_flag("--force", options->force, "replace the two files if they exist");
   command->callback([options, &run] { run = [options] { return export_command(*options); }; });

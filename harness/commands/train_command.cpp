@@ -9,7 +9,9 @@
 #include "harness/error.h"
 #include "harness/records/provenance.h"
 #include "harness/records/run_folder.h"
+#include "harness/records/run_reader.h"
 #include "harness/train/agreement.h"
+#include "harness/train/checkpoint.h"
 #include "harness/train/run_record.h"
 #include "harness/train/stop_signal.h"
 #include "harness/train/trainer.h"
@@ -22,6 +24,7 @@ namespace {
 struct TrainArguments {
   OptionArguments options;
   std::filesystem::path output;
+  bool resume = false;
   std::vector<std::string> command_line;
 };
 
@@ -60,6 +63,22 @@ void report_failure(const Job* job, const Guard& guard, const std::filesystem::p
   if (guard.owns_folder) mark_failed(output, text);
 }
 
+std::int64_t find_checkpoint(const std::filesystem::path& output) {
+  const std::int64_t step = Checkpoints::newest(output);
+  if (step < 0)
+    throw UsageError("there is no checkpoint in " + output.string() + " to resume from; start without --resume, in a "
+                     "new folder");
+  return step;
+}
+
+/// Keeps what the first part of the run said of itself: when it started, and which parts it was made of.
+void continue_record(nlohmann::ordered_json& record, const std::filesystem::path& output, std::int64_t step) {
+  const Run before = read_run(output);
+  record["started"] = before.record.at("started");
+  record["resumed"] = before.record.value("resumed", nlohmann::ordered_json::array());
+  record["resumed"].push_back({{"step", step}, {"at", utc_now()}, {"status_before", before.status}});
+}
+
 int train(Job& job, const TrainArguments& arguments, Guard& guard) {
   guard.watchdog = std::make_unique<Watchdog>(job.options.watchdog_seconds, [&](const std::string& message) {
     report_failure(&job, guard, arguments.output, message);
@@ -74,22 +93,47 @@ int train(Job& job, const TrainArguments& arguments, Guard& guard) {
   });
   const auto machine = describe_machine(*job.session, *job.collectives, job.threads, job.device.str(),
                                         job.oversubscribed);
+  const auto config = to_json(job.options);
+  std::int64_t resumed_step = -1;
   nlohmann::ordered_json record;
   std::unique_ptr<RunFolder> folder;
   agree(*job.collectives, [&] {
+    if (arguments.resume) resumed_step = find_checkpoint(arguments.output);
     if (!job.leads()) return;
     record = begin_run_record(job.options, dataset, arguments.command_line, machine);
-    folder = std::make_unique<RunFolder>(RunFolder::create(arguments.output));
-    folder->write_run(record);
-    spdlog::info("configuration: {}", to_json(job.options).dump());
+    if (!arguments.resume) {
+      folder = std::make_unique<RunFolder>(RunFolder::create(arguments.output));
+      folder->write_run(record);
+    }
+    spdlog::info("configuration: {}", config.dump());
     spdlog::info("{} workers, {} threads each, {}, wait: {}, transport: {}{}", job.collectives->size(), job.threads,
                  job.device.str(), name(job.collectives->wait()), std::string(machine["transport"]),
                  machine["oversubscribed"].get<bool>() ? ", oversubscribed" : "");
   });
-  guard.owns_folder = true;
+  guard.owns_folder = !arguments.resume;
   job.collectives->forget_traffic();
   catch_stop_signals();
-  Trainer trainer({job.options, *job.collectives, dataset, job.device, folder.get(), *guard.watchdog});
+  Checkpoints checkpoints(arguments.output, *job.collectives);
+  Trainer trainer({job.options, *job.collectives, dataset, job.device, nullptr, *guard.watchdog});
+  const VisitState visit = [&](StateVisitor& visitor) { trainer.visit_state(visitor); };
+  if (arguments.resume) {
+    trainer.prepare_resume();
+    checkpoints.load(resumed_step, config, visit);
+    agree(*job.collectives, [&] {
+      if (!job.leads()) return;
+      folder = std::make_unique<RunFolder>(RunFolder::reopen(arguments.output, resumed_step));
+      continue_record(record, arguments.output, resumed_step);
+      folder->write_run(record);
+      spdlog::info("going on after step {}", resumed_step);
+    });
+    guard.owns_folder = true;
+  }
+  trainer.write_to(folder.get());
+  trainer.save_checkpoint = [&] {
+    guard.watchdog->enter("checkpoint");
+    if (folder) folder->sync();
+    checkpoints.save(trainer.step(), config, visit);
+  };
   const Ending ending = trainer.run();
   guard.watchdog->enter("summary");
   const auto summary = trainer.summary();
@@ -116,6 +160,7 @@ void add_train_command(CLI::App& app, CommandToRun& run, int argc, const char* c
   CLI::App* command = app.add_subcommand("train", "Trains one run; start it with mpirun or srun");
   add_options(*command, arguments->options);
   command->add_option("--output", arguments->output, "Folder for the results; must be new or empty")->required();
+  command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint in --output");
   command->callback([arguments, &run] {
     run = [arguments] {
       Guard guard;

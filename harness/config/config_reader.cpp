@@ -19,7 +19,8 @@ constexpr std::size_t kLongestChain = 16;
 std::vector<std::string> known_keys() {
   std::vector<std::string> keys;
   const Options options;
-  visit_options(options, [&](const char* key, const auto&, const Limits&, const char*) { keys.emplace_back(key); });
+  visit_options(options,
+                [&](const char* key, const auto&, const Limits&, const char*) { keys.emplace_back(key); });
   return keys;
 }
 
@@ -67,13 +68,15 @@ void apply_file(Options& options, const fs::path& path, std::vector<fs::path> ch
   if (cycle || chain.size() > kLongestChain) {
     std::string route;
     for (const auto& link : chain) route += (route.empty() ? "" : " -> ") + link.string();
-    throw UsageError("'extends' " + std::string(cycle ? "goes round in a circle: " : "goes on for too long: ") + route);
+    throw UsageError("'extends' " +
+                     std::string(cycle ? "goes round in a circle: " : "goes on for too long: ") + route);
   }
   const Json object = parse_config(path);
   if (object.is_object() && object.contains("extends")) {
     const Json& base = object.at("extends");
     if (!base.is_string())
-      throw UsageError(path.string() + ": 'extends' must be a text, the path of another file, but is " + shown(base));
+      throw UsageError(path.string() + ": 'extends' must be a text, the path of another file, but is " +
+                       shown(base));
     apply_file(options, path.parent_path() / base.get<std::string>(), chain);
   }
   apply_object(options, object, path.string());
@@ -94,7 +97,8 @@ bool is_text_option(const std::string& key) {
   return is_text;
 }
 
-/// The value of "key=value". Where a text is expected, only a quoted value is read as JSON: a run may be named 12.
+/// The value of "key=value". Where a text is expected, only a quoted value is read as JSON: a run may be
+/// named 12.
 Json parse_value(const std::string& key, const std::string& text, const std::string& origin) {
   if (is_text_option(key) && !text.starts_with('"')) return text;
   if (!Json::accept(text)) return text;
@@ -125,7 +129,8 @@ void apply_assignments(Options& options, const std::vector<Assignment>& assignme
       forget_options_of_other_scheme(options, assignment.value);
       break;
     }
-  for (const auto& assignment : assignments) apply_key(options, assignment.key, assignment.value, assignment.origin);
+  for (const auto& assignment : assignments)
+    apply_key(options, assignment.key, assignment.value, assignment.origin);
 }
 
 std::string dashed(std::string key) {
@@ -153,7 +158,8 @@ Options read_options(const OptionArguments& arguments) {
 
 Options options_from_json(const Json& object, const std::string& origin) {
   Options options;
-  if (object.is_object() && object.contains("extends")) throw UsageError(origin + ": 'extends' has no place here");
+  if (object.is_object() && object.contains("extends"))
+    throw UsageError(origin + ": 'extends' has no place here");
   apply_object(options, object, origin);
   return options;
 }
@@ -182,7 +188,8 @@ void add_options(CLI::App& app, OptionArguments& arguments) {
          "--config", [&arguments](const std::string& path) { arguments.file = path; },
          "JSON file of options, the keys as below with '_' for '-'; it may name another with \"extends\"")
       ->type_name("FILE");
-  app.add_option("--set", arguments.sets, "key=value, over the file; scheme_options.rank=2 sets one scheme option")
+  app.add_option("--set", arguments.sets,
+                 "key=value, over the file; scheme_options.rank=2 sets one scheme option")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   for (const auto& option : describe_options()) {
@@ -190,7 +197,9 @@ void add_options(CLI::App& app, OptionArguments& arguments) {
     if (!option.allowed.empty()) help += ": " + option.allowed;
     app.add_option_function<std::string>(
            dashed(option.key),
-           [&arguments, key = option.key](const std::string& text) { arguments.flags.push_back(key + "=" + text); },
+           [&arguments, key = option.key](const std::string& text) {
+             arguments.flags.push_back(key + "=" + text);
+           },
            help)
         ->type_name("")
         ->default_str(option.default_value)

@@ -24,10 +24,10 @@ void add_options(CLI::App& app, OptionArguments& arguments);
 
 /// Defaults, then the file (after the files it `extends`), then `sets`, then `flags`; later ones win.
 ///
-/// A set is "key=value"; the value is JSON where it parses as such, else text. "scheme_options.rank=2" sets one
-/// scheme option. scheme_options of several layers are merged, but a layer that changes `scheme` starts with none.
-/// Throws UsageError that names the place, the key, what was expected and what was found. Checks each value by
-/// itself; validate() checks them together.
+/// A set is "key=value"; the value is JSON where it parses as such, else text. "scheme_options.rank=2" sets
+/// one scheme option. scheme_options of several layers are merged, but a layer that changes `scheme` starts
+/// with none. Throws UsageError that names the place, the key, what was expected and what was found. Checks
+/// each value by itself; validate() checks them together.
 Options read_options(const std::optional<std::filesystem::path>& file, const std::vector<std::string>& sets,
                      const std::vector<std::string>& flags = {});
 Options read_options(const OptionArguments& arguments);

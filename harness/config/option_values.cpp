@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 template <class T>
 [[noreturn]] void refuse_type(const T& value, const Json& found, const Place& place) {
-  throw UsageError(place.where + ": '" + place.key + "' must be " + type_name(value) + ", but is " + shown(found));
+  throw UsageError(place.where + ": '" + place.key + "' must be " + type_name(value) + ", but is " +
+                   shown(found));
 }
 
 void check_choice(const std::string& text, const Json& found, const Limits& limits, const Place& place) {
@@ -90,7 +91,8 @@ void assign(OptionValues& value, const Json& json, const Limits&, const Place& p
 
 Json value_to_json(const OptionValues& values) {
   Json json = Json::object();
-  for (const auto& [key, value] : values) std::visit([&, &name = key](const auto& v) { json[name] = v; }, value);
+  for (const auto& [key, value] : values)
+    std::visit([&, &name = key](const auto& v) { json[name] = v; }, value);
   return json;
 }
 

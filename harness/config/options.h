@@ -81,8 +81,8 @@ inline Limits one_of(std::vector<std::string> choices) {
   return limits;
 }
 
-/// The one table of options. Calls visit(key, member, limits, help) for each, in the order of the resolved dump.
-/// Reading, --set, command-line options, help, range checks and the dump all come from it.
+/// The one table of options. Calls visit(key, member, limits, help) for each, in the order of the resolved
+/// dump. Reading, --set, command-line options, help, range checks and the dump all come from it.
 template <class OptionsOrConst, class Visitor>
 void visit_options(OptionsOrConst& o, Visitor&& visit) {
   constexpr double kLarge = 1e9;
@@ -106,32 +106,42 @@ void visit_options(OptionsOrConst& o, Visitor&& visit) {
   visit("batch_size", o.batch_size, range(1, 1e6), "images per worker and batch");
   visit("test_batch_size", o.test_batch_size, range(1, 1e6), "images per worker and batch in tests");
   visit("epochs", o.epochs, range(1, 1e6), "epochs to train");
-  visit("batches_per_epoch", o.batches_per_epoch, range(0, kLarge), "stop each epoch after N batches; 0 = never");
+  visit("batches_per_epoch", o.batches_per_epoch, range(0, kLarge),
+        "stop each epoch after N batches; 0 = never");
   visit("learning_rate", o.learning_rate, range(0, 1000), "learning rate per worker");
   visit("momentum", o.momentum, range(0, 1), "momentum");
   visit("weight_decay", o.weight_decay, range(0, 10), "weight decay");
-  visit("warmup_epochs", o.warmup_epochs, range(0, 1e6), "epochs over which the learning rate grows n_workers-fold");
-  visit("decay_epochs", o.decay_epochs, range(1, 1e6), "epochs (from 0) at which the learning rate is divided");
+  visit("warmup_epochs", o.warmup_epochs, range(0, 1e6),
+        "epochs over which the learning rate grows n_workers-fold");
+  visit("decay_epochs", o.decay_epochs, range(1, 1e6),
+        "epochs (from 0) at which the learning rate is divided");
   visit("decay_factor", o.decay_factor, range(1, 1e6), "what the learning rate is divided by");
   visit("running_average_reset_epochs", o.running_average_reset_epochs, range(1, 1e6),
         "Paper only: epochs between restarts of the running average of the weights");
 
   visit("channels_last", o.channels_last, anything(), "keep images and weights in channels-last layout");
-  visit("device", o.device, one_of({"auto", "cpu", "cuda"}), "where to compute; auto: cuda where there is one");
-  visit("threads", o.threads, range(0, 4096), "threads per worker; 0 = cores / workers of the machine, at least 1");
+  visit("device", o.device, one_of({"auto", "cpu", "cuda"}),
+        "where to compute; auto: cuda where there is one");
+  visit("threads", o.threads, range(0, 4096),
+        "threads per worker; 0 = cores / workers of the machine, at least 1");
   visit("wait", o.wait, one_of({"auto", "spin", "yield", "sleep"}), "how a worker waits in a collective");
 
   visit("test_every", o.test_every, range(1, 1e6), "epochs between tests; the last epoch is always tested");
   visit("check_every", o.check_every, range(0, kLarge),
         "batches between checks that all workers hold the same weights; 0 = never");
-  visit("on_divergence", o.on_divergence, one_of({"stop", "continue"}), "what to do once the loss is not finite");
-  visit("watchdog_seconds", o.watchdog_seconds, range(1, 1e6), "a worker that stands still this long ends the job");
-  visit("checkpoint_every_epochs", o.checkpoint_every_epochs, range(0, 1e6), "epochs between checkpoints; 0 = never");
+  visit("on_divergence", o.on_divergence, one_of({"stop", "continue"}),
+        "what to do once the loss is not finite");
+  visit("watchdog_seconds", o.watchdog_seconds, range(1, 1e6),
+        "a worker that stands still this long ends the job");
+  visit("checkpoint_every_epochs", o.checkpoint_every_epochs, range(0, 1e6),
+        "epochs between checkpoints; 0 = never");
   visit("checkpoint_every_minutes", o.checkpoint_every_minutes, range(0, 1e6), "minutes likewise; 0 = never");
 
   visit("bucket_mib", o.bucket_mib, range(0.001, 65536), "PyTorch DDP: size of a gradient bucket, MiB");
-  visit("first_bucket_mib", o.first_bucket_mib, range(0.001, 65536), "PyTorch DDP: size of the first bucket, MiB");
-  visit("gradient_as_bucket_view", o.gradient_as_bucket_view, anything(), "PyTorch DDP: gradients live in the buckets");
+  visit("first_bucket_mib", o.first_bucket_mib, range(0.001, 65536),
+        "PyTorch DDP: size of the first bucket, MiB");
+  visit("gradient_as_bucket_view", o.gradient_as_bucket_view, anything(),
+        "PyTorch DDP: gradients live in the buckets");
   visit("find_unused_parameters", o.find_unused_parameters, anything(),
         "PyTorch DDP: look for parameters without gradient in every step");
 

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kDeepest = 32;
 
-/// Builds the value from the parser's events, because nlohmann's own builder keeps the last of two equal keys.
+/// Builds the value from the parser's events, because nlohmann's own builder keeps the last of two equal
+/// keys.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   Json root;
@@ -35,14 +36,16 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
-    if (!open_.back().keys.insert(name).second) return fail("the key '" + name + "' stands twice in one object");
+    if (!open_.back().keys.insert(name).second)
+      return fail("the key '" + name + "' stands twice in one object");
     key_ = std::move(name);
     return true;
   }
 
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& exception) override {
     const std::string text = exception.what();
-    const auto end_of_prefix = text.find("] ");  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    const auto end_of_prefix =
+        text.find("] ");  // "[json.exception.parse_error.101] parse error at line 1, ..."
     return fail(end_of_prefix == std::string::npos ? text : text.substr(end_of_prefix + 2));
   }
 
@@ -105,7 +108,8 @@ Json parse_json(std::string_view text, const std::string& origin) {
 std::string read_text_file(const std::filesystem::path& path, std::size_t largest) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) throw Error(path.string() + ": there is no such file");
+  if (status.type() == std::filesystem::file_type::not_found)
+    throw Error(path.string() + ": there is no such file");
   if (status.type() == std::filesystem::file_type::directory)
     throw Error(path.string() + ": expected a file, found a folder");
   if (status.type() != std::filesystem::file_type::regular)

@@ -28,8 +28,8 @@ const SchemeEntry& find_scheme(const Options& options) {
   } catch (const std::invalid_argument& unknown) {
     for (const auto& entry : registry.entries())
       if (entry.implementation == other && entry.name == options.scheme)
-        throw UsageError(origin_of(options, "scheme") + "scheme '" + options.scheme + "' exists in " + name(other) +
-                         " only, but the implementation is " + name(wanted));
+        throw UsageError(origin_of(options, "scheme") + "scheme '" + options.scheme + "' exists in " +
+                         name(other) + " only, but the implementation is " + name(wanted));
     throw UsageError(origin_of(options, "scheme") + unknown.what());
   }
 }
@@ -45,7 +45,8 @@ void resolve_scheme(Options& options) {
 
 /// Refuses a name that the registry, whose entries are given, does not know.
 template <class Entries>
-void check_known(const Options& options, const std::string& key, const std::string& value, const Entries& entries) {
+void check_known(const Options& options, const std::string& key, const std::string& value,
+                 const Entries& entries) {
   std::vector<std::string> known;
   for (const auto& entry : entries) known.push_back(entry.name);
   if (std::ranges::find(known, value) == known.end())
@@ -56,8 +57,10 @@ void check_known(const Options& options, const std::string& key, const std::stri
 void check_decay_epochs(const Options& options) {
   std::int64_t previous = 0;
   for (const auto epoch : options.decay_epochs) {
-    const std::string found = origin_of(options, "decay_epochs") + "decay_epochs holds " + std::to_string(epoch);
-    if (epoch <= previous) throw UsageError(found + " after " + std::to_string(previous) + ", but must increase");
+    const std::string found =
+        origin_of(options, "decay_epochs") + "decay_epochs holds " + std::to_string(epoch);
+    if (epoch <= previous)
+      throw UsageError(found + " after " + std::to_string(previous) + ", but must increase");
     if (epoch >= options.epochs)
       throw UsageError(found + ", but the last of " + std::to_string(options.epochs) + " epochs is " +
                        std::to_string(options.epochs - 1) +
@@ -84,9 +87,10 @@ void check_train_images(const Options& options, std::int64_t train_images) {
   // The list of images is padded to a multiple of the workers.
   const std::int64_t share = (train_images + options.n_workers - 1) / options.n_workers;
   if (options.batch_size > share)
-    throw UsageError(origin_of(options, "batch_size") + "batch_size is " + std::to_string(options.batch_size) +
-                     ", but a worker's share of " + available + " over " + std::to_string(options.n_workers) +
-                     " workers is " + std::to_string(share) + ": no whole batch");
+    throw UsageError(origin_of(options, "batch_size") + "batch_size is " +
+                     std::to_string(options.batch_size) + ", but a worker's share of " + available +
+                     " over " + std::to_string(options.n_workers) + " workers is " + std::to_string(share) +
+                     ": no whole batch");
   const std::int64_t batches = share / options.batch_size;
   if (options.batches_per_epoch > batches)
     throw UsageError(origin_of(options, "batches_per_epoch") + "batches_per_epoch is " +

@@ -20,12 +20,19 @@ class SchemeHook final : public c10d::CommHookInterface {
     auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
     Bucket bucket{grad_bucket.getGradients(), grad_bucket.getBuffer(), static_cast<int>(grad_bucket.getIndex()),
                   grad_bucket.isLast()};
+    if (rehearsing) {
+      future->markCompleted(bucket.flat);
+      return future;
+    }
     synchronise(bucket.flat.device());  // gradients computed on a GPU must be there before another thread reads them
     queue_.put([this, future, bucket = std::move(bucket)]() mutable { reduce(bucket, *future); });
     return future;
   }
 
   at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+  /// While true, buckets go back as they came and nothing is sent.
+  bool rehearsing = false;
 
   /// When the step's latest bucket was handed over.
   PhaseClock::Nanoseconds last_handed_over() const { return last_handed_over_; }
@@ -93,7 +100,7 @@ class DdpEngine final : public Engine {
     {
       const auto scope = clock.scope(Phase::backward);
       hook_->clock().reset();
-      reducer_->prepare_for_backward(find_unused_ ? std::vector<torch::Tensor>{loss} : std::vector<torch::Tensor>{});
+      prepare_for_backward(loss);
       loss.backward();
       clock.add(Phase::wait, PhaseClock::now() - hook_->last_handed_over());
       synchronise(images.device());
@@ -104,9 +111,24 @@ class DdpEngine final : public Engine {
     return {loss.detach(), logits.detach()};
   }
 
+  void rehearse(const torch::Tensor& images, const torch::Tensor& labels) override {
+    hook_->rehearsing = true;
+    reducer_->prepare_for_forward();
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(parts_.forward(images), labels);
+    prepare_for_backward(loss);
+    loss.backward();
+    queue_.drain();
+    hook_->rehearsing = false;
+  }
+
   void prepare_test() override { buffers_.broadcast(parts_.collectives, 0); }
 
  private:
+  /// The Reducer walks the graph from the outputs only when it is to look for unused parameters.
+  void prepare_for_backward(const torch::Tensor& loss) {
+    reducer_->prepare_for_backward(find_unused_ ? std::vector<torch::Tensor>{loss} : std::vector<torch::Tensor>{});
+  }
+
   /// DistributedDataParallel's broadcast_buffers: worker 0's BN statistics go to all before each forward pass.
   void broadcast_buffers(PhaseClock& clock) {
     const auto scope = clock.scope(Phase::buffers);

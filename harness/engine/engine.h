@@ -33,6 +33,14 @@ class Engine {
   virtual BatchResult forward_backward(const torch::Tensor& images, const torch::Tensor& labels,
                                        PhaseClock& clock) = 0;
 
+  /// Goes through one forward and backward pass that reduces nothing. A step that is continued from a checkpoint then
+  /// finds the engine as a second step does: PyTorch DDP has seen in which order gradients arrive, and has its final
+  /// buckets. Changes BN statistics and gradients; to be called before the state is restored.
+  virtual void rehearse(const torch::Tensor& images, const torch::Tensor& labels) {
+    (void)images;
+    (void)labels;
+  }
+
   /// What the implementation does to the model's buffers (BN statistics) before it is tested.
   virtual void prepare_test() {}
 };

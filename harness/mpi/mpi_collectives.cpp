@@ -15,6 +15,7 @@
 #include "harness/error.h"
 #include "harness/mpi/half_sum.h"
 #include "harness/mpi/mpi_check.h"
+#include "harness/mpi/staged_tensor.h"
 
 namespace psgd {
 namespace {
@@ -34,28 +35,9 @@ bool mpi_is_cuda_aware() {
 #endif
 }
 
-/// A tensor that MPI may read and write: the tensor itself, or a copy on the host.
-class Staged {
- public:
-  Staged(const at::Tensor& original, bool cuda_aware) : original_(original) {
-    TORCH_CHECK(original.is_contiguous(), "collectives take contiguous tensors");
-    tensor_ = original.is_cpu() || cuda_aware ? original : original.cpu();
-  }
-  void* data() const { return tensor_.data_ptr(); }
-  std::int64_t count() const { return tensor_.numel(); }
-  std::int64_t element_size() const { return tensor_.element_size(); }
-  void write_back() {
-    if (!tensor_.is_same(original_)) original_.copy_(tensor_);
-  }
-
- private:
-  at::Tensor original_;
-  at::Tensor tensor_;
-};
-
 /// Calls run(byte pointer, count) for pieces that MPI can count. Zero elements: not at all, on any worker.
 template <class Run>
-void in_pieces(const Staged& values, Run run) {
+void in_pieces(const StagedTensor& values, Run run) {
   for (std::int64_t done = 0; done < values.count(); done += kPiece)
     run(static_cast<char*>(values.data()) + done * values.element_size(),
         static_cast<int>(std::min(kPiece, values.count() - done)));
@@ -149,7 +131,7 @@ void MpiCollectives::meet() {
 void MpiCollectives::all_reduce(at::Tensor& values, Traffic traffic) {
   const std::lock_guard guard(lock_);
   count(values, traffic);
-  Staged staged(values, cuda_aware_);
+  StagedTensor staged(values, cuda_aware_);
   meet();
   in_pieces(staged, [&](char* data, int elements) {
     PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, data, elements, type_of(values), sum_of(values), communicator_));
@@ -175,7 +157,7 @@ class MpiCollectives::PendingReduce final : public Request {
 
  private:
   MpiCollectives& owner_;
-  Staged staged_;
+  StagedTensor staged_;
   std::vector<MPI_Request> requests_;
 };
 
@@ -193,8 +175,8 @@ void MpiCollectives::all_gather(const at::Tensor& values, at::Tensor& received, 
   const std::lock_guard guard(lock_);
   count(values, traffic);
   if (values.numel() == 0) return;
-  const Staged from(values, cuda_aware_);
-  Staged to(received, cuda_aware_);
+  const StagedTensor from(values, cuda_aware_);
+  StagedTensor to(received, cuda_aware_);
   meet();
   const int elements = static_cast<int>(values.numel());
   PSGD_MPI(MPI_Allgather(from.data(), elements, type_of(values), to.data(), elements, type_of(values),
@@ -205,7 +187,7 @@ void MpiCollectives::all_gather(const at::Tensor& values, at::Tensor& received, 
 void MpiCollectives::broadcast(at::Tensor& values, int root, Traffic traffic) {
   const std::lock_guard guard(lock_);
   count(values, traffic);
-  Staged staged(values, cuda_aware_);
+  StagedTensor staged(values, cuda_aware_);
   meet();
   in_pieces(staged, [&](char* data, int elements) {
     PSGD_MPI(MPI_Bcast(data, elements, type_of(values), root, communicator_));

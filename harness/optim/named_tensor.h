@@ -27,6 +27,9 @@ std::vector<NamedTensor> named_weights_and_buffers(const torch::nn::Module& mode
 /// sides, where shape or type differ.
 void visit_in_place(StateVisitor& visitor, const std::string& key, at::Tensor& value);
 
+/// Elements that a thread takes at a time in a loop over a tensor.
+constexpr std::int64_t kElementsPerTask = 1 << 15;
+
 /// Whether all are on the CPU, of one type (float32 or float64), one shape and one dense memory layout, so
 /// that a plain loop over their memory meets equal elements at equal places.
 bool same_dense_layout(at::ArrayRef<at::Tensor> tensors);

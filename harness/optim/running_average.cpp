@@ -7,8 +7,6 @@
 namespace psgd {
 namespace {
 
-constexpr std::int64_t kElementsPerTask = 1 << 15;
-
 template <typename T>
 void move_towards(T* __restrict average, const T* __restrict value, std::int64_t count, T share) {
   for (std::int64_t i = 0; i < count; ++i) average[i] += (value[i] - average[i]) * share;

@@ -10,8 +10,6 @@
 namespace psgd {
 namespace {
 
-constexpr std::int64_t kElementsPerTask = 1 << 15;
-
 template <typename T>
 void step_range(T* __restrict parameter, const T* __restrict gradient, T* __restrict momentum,
                 std::int64_t count, const SgdCoefficients& coefficients) {

@@ -23,7 +23,8 @@ bool is_set_aside(const fs::path& folder) {
 }
 
 /// Run folders at or below `place`, sorted. Does not look inside a run folder.
-void find_run_folders(const fs::path& place, std::vector<fs::path>& found, std::vector<std::string>& warnings) {
+void find_run_folders(const fs::path& place, std::vector<fs::path>& found,
+                      std::vector<std::string>& warnings) {
   if (is_run_folder(place)) {
     found.push_back(place);
     return;
@@ -43,7 +44,8 @@ void find_run_folders(const fs::path& place, std::vector<fs::path>& found, std::
   }
 }
 
-std::vector<fs::path> all_run_folders(const std::vector<fs::path>& places, std::vector<std::string>& warnings) {
+std::vector<fs::path> all_run_folders(const std::vector<fs::path>& places,
+                                      std::vector<std::string>& warnings) {
   std::vector<fs::path> folders;
   for (const auto& place : places) {
     if (!fs::is_directory(place))
@@ -51,11 +53,13 @@ std::vector<fs::path> all_run_folders(const std::vector<fs::path>& places, std::
                        (fs::exists(place) ? "a file" : "nothing"));
     const std::size_t before = folders.size();
     find_run_folders(place, folders, warnings);
-    if (folders.size() == before) throw UsageError(place.string() + ": there is no run (no run.json) in or below it");
+    if (folders.size() == before)
+      throw UsageError(place.string() + ": there is no run (no run.json) in or below it");
   }
   // One folder named twice, say directly and by the folder above it, is still one run.
   std::set<fs::path> seen;
-  std::erase_if(folders, [&](const fs::path& folder) { return !seen.insert(fs::weakly_canonical(folder)).second; });
+  std::erase_if(folders,
+                [&](const fs::path& folder) { return !seen.insert(fs::weakly_canonical(folder)).second; });
   return folders;
 }
 
@@ -63,7 +67,8 @@ void refuse_equal_names(const std::vector<Run>& sorted) {
   const auto twice = std::ranges::adjacent_find(sorted, {}, &Run::name);
   if (twice == sorted.end()) return;
   throw UsageError("two runs have the name '" + twice->name + "': " + twice->folder.string() + " and " +
-                   std::next(twice)->folder.string() + "; export them apart, or train one of them under another name");
+                   std::next(twice)->folder.string() +
+                   "; export them apart, or train one of them under another name");
 }
 
 /// The quantities of a metrics line and what the notebook's file calls them.
@@ -90,8 +95,8 @@ void add_entries(const Run& run, Json& data) {
   }
 }
 
-/// Nested objects become keys with a dot, as in --set; lists become their JSON text: the notebook lists the distinct
-/// values of each setting, and two equal lists are distinct to it.
+/// Nested objects become keys with a dot, as in --set; lists become their JSON text: the notebook lists the
+/// distinct values of each setting, and two equal lists are distinct to it.
 Json flattened(const Json& config) {
   Json flat = Json::object();
   for (const auto& [key, value] : config.items()) {
@@ -105,8 +110,8 @@ Json flattened(const Json& config) {
   return flat;
 }
 
-/// What the notebook selects runs by: 0 for no low-rank approximation. A label of another scheme stays a text, so
-/// that such a run never passes for full precision.
+/// What the notebook selects runs by: 0 for no low-rank approximation. A label of another scheme stays a
+/// text, so that such a run never passes for full precision.
 Json reducer_rank(const Run& run) { return run.rank == "FP16" ? Json(0) : run.rank; }
 
 Json job(const Run& run) {
@@ -126,7 +131,8 @@ std::vector<Run> read_runs(const std::vector<fs::path>& places, std::vector<std:
   std::vector<Run> runs;
   for (const auto& folder : all_run_folders(places, warnings)) {
     if (fs::file_size(folder / "run.json") == 0) {
-      warnings.push_back(folder.string() + ": run.json is empty: ended before it recorded anything; left out");
+      warnings.push_back(folder.string() +
+                         ": run.json is empty: ended before it recorded anything; left out");
       continue;
     }
     Run run = read_run(folder);
@@ -175,12 +181,15 @@ void write_export(const std::vector<Run>& runs, const fs::path& folder, bool ove
   const fs::path all = folder / "results.json";
   for (const auto& file : {timing, all})
     if (!overwrite && fs::exists(file))
-      throw UsageError(file.string() + ": exists already, and results are never overwritten; choose another folder, "
+      throw UsageError(file.string() +
+                       ": exists already, and results are never overwritten; choose another folder, "
                        "or say --force");
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw Error(folder.string() + ": the folder cannot be made: " + error.message());
-  const auto text = [](const Json& value) { return value.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; };
+  const auto text = [](const Json& value) {
+    return value.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  };
   write_atomically(timing, text(timing_results(runs)));
   write_atomically(all, text(results(runs)));
 }

@@ -33,7 +33,8 @@ RowOrder order_of(const Run& run) {
     for (const char* key : {"seed", "random_seed"}) setup["scheme_options"].erase(key);
   const double rank = run.rank == "FP16" ? 0.5 : run.rank.is_number() ? run.rank.get<double>() : 1e9;
   // "PyTorch DDP" before "Paper", as in the notebook.
-  return {run.implementation == "PyTorch DDP" ? "0" : "1" + run.implementation, rank, run.label, setup.dump()};
+  return {run.implementation == "PyTorch DDP" ? "0" : "1" + run.implementation, rank, run.label,
+          setup.dump()};
 }
 
 template <class... Values>
@@ -114,14 +115,15 @@ std::string marks_cell(const Group& group) {
   return text;
 }
 
-/// Workers, batch and width: what tells rows of one scheme apart when several experiments are exported together.
+/// Workers, batch and width: what tells rows of one scheme apart when several experiments are exported
+/// together.
 std::string setup_cell(const Run& run) {
   const auto value = [&](const char* key) {
     const Json found = run.config.value(key, Json());
     return found.is_string() ? found.get<std::string>() : found.dump();
   };
-  return value("n_workers") + " x " + value("batch_size") + ", " + value("model") + "/" + value("base_width") + ", " +
-         value("epochs") + " epochs";
+  return value("n_workers") + " x " + value("batch_size") + ", " + value("model") + "/" +
+         value("base_width") + ", " + value("epochs") + " epochs";
 }
 
 using Row = std::vector<std::string>;
@@ -133,7 +135,8 @@ std::string aligned(const std::vector<Row>& rows) {
   std::string text;
   for (const auto& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
@@ -145,12 +148,12 @@ std::string aligned(const std::vector<Row>& rows) {
 std::string table(const std::vector<Run>& runs) {
   std::map<RowOrder, Group> groups;
   for (const auto& run : runs) groups[order_of(run)].runs.push_back(&run);
-  std::vector<Row> rows = {{"implementation", "scheme", "time per batch (workers)", "test accuracy", "bits per step",
-                            "bits in all", "setup", "marks"}};
+  std::vector<Row> rows = {{"implementation", "scheme", "time per batch (workers)", "test accuracy",
+                            "bits per step", "bits in all", "setup", "marks"}};
   for (const auto& [order, group] : groups) {
     const Run& first = *group.runs.front();
-    rows.push_back({first.implementation, first.label, time_cell(group), accuracy_cell(group), bits_cell(group, true),
-                    bits_cell(group, false), setup_cell(first), marks_cell(group)});
+    rows.push_back({first.implementation, first.label, time_cell(group), accuracy_cell(group),
+                    bits_cell(group, true), bits_cell(group, false), setup_cell(first), marks_cell(group)});
   }
   return aligned(rows);
 }

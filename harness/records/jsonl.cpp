@@ -12,16 +12,13 @@
 
 #include "harness/config/strict_json.h"
 #include "harness/error.h"
+#include "harness/records/file_error.h"
 
 namespace psgd {
 namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
-  throw Error(path.string() + ": " + what + ": " + std::strerror(error));
-}
 
 /// The line's object. Throws Error, with `origin`, for anything else.
 Json parse_line(const std::string& line, const std::string& origin) {
@@ -36,7 +33,7 @@ std::ifstream open_for_reading(const fs::path& path) {
   if (type == fs::file_type::not_found) throw Error(path.string() + ": there is no such file");
   if (type != fs::file_type::regular) throw Error(path.string() + ": expected a regular file");
   std::ifstream file(path, std::ios::binary);
-  if (!file) fail(path, "cannot be opened", errno);
+  if (!file) fail_on_file(path, "cannot be opened", errno);
   return file;
 }
 
@@ -48,7 +45,7 @@ std::string json_line(const Json& value) {
 
 LineWriter::LineWriter(const fs::path& path) : path_(path) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(path_, "cannot be opened for writing", errno);
+  if (descriptor_ < 0) fail_on_file(path_, "cannot be opened for writing", errno);
 }
 
 LineWriter::LineWriter(LineWriter&& other) noexcept
@@ -60,7 +57,7 @@ LineWriter::~LineWriter() {
 
 void LineWriter::append(const std::string& lines) {
   struct stat before {};
-  if (::fstat(descriptor_, &before) != 0) fail(path_, "cannot be examined", errno);
+  if (::fstat(descriptor_, &before) != 0) fail_on_file(path_, "cannot be examined", errno);
   std::size_t written = 0;
   while (written < lines.size()) {
     const ssize_t count = ::write(descriptor_, lines.data() + written, lines.size() - written);
@@ -71,14 +68,15 @@ void LineWriter::append(const std::string& lines) {
     if (errno == EINTR) continue;
     const int error = errno;
     // A part of a line may have got through. Should cutting it off fail too, readers skip it as torn.
-    if (written > 0 && ::ftruncate(descriptor_, before.st_size) != 0) fail(path_, "cannot be written or cut", error);
-    fail(path_, "cannot be written (what it held before is kept)", error);
+    if (written > 0 && ::ftruncate(descriptor_, before.st_size) != 0)
+      fail_on_file(path_, "cannot be written or cut", error);
+    fail_on_file(path_, "cannot be written (what it held before is kept)", error);
   }
 }
 
 void LineWriter::sync() {
   // EINVAL: the file is not one that can be synchronised, such as a device.
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(path_, "cannot be synchronised", errno);
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_on_file(path_, "cannot be synchronised", errno);
 }
 
 void for_each_line(const fs::path& path, std::vector<std::string>& warnings,
@@ -100,7 +98,7 @@ void for_each_line(const fs::path& path, std::vector<std::string>& warnings,
     }
     visit(value, end);
   }
-  if (file.bad()) fail(path, "cannot be read", errno);
+  if (file.bad()) fail_on_file(path, "cannot be read", errno);
 }
 
 std::vector<Json> read_lines(const fs::path& path, std::vector<std::string>& warnings) {

@@ -41,8 +41,8 @@ std::string mpi_version() {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
-/// The version of the UCX that MPI has loaded. Never loads it: that would change this process's signal handlers
-/// and memory hooks in runs that do not use it.
+/// The version of the UCX that MPI has loaded. Never loads it: that would change this process's signal
+/// handlers and memory hooks in runs that do not use it.
 std::string ucx_version() {
   if (void* library = ::dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
     std::string version = "loaded";

@@ -8,6 +8,7 @@
 
 #include "harness/config/strict_json.h"
 #include "harness/error.h"
+#include "harness/records/file_error.h"
 
 namespace psgd {
 namespace {
@@ -15,14 +16,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const char* what, int error) {
-  throw Error(path.string() + ": " + what + ": " + std::strerror(error));
-}
-
 [[noreturn]] void refuse(const fs::path& path) {
-  throw UsageError(path.string() +
-                   ": expected a new or empty folder, but it holds something, and results are never overwritten; "
-                   "choose another folder, or --resume to go on with the run in it");
+  throw UsageError(
+      path.string() +
+      ": expected a new or empty folder, but it holds something, and results are never overwritten; "
+      "choose another folder, or --resume to go on with the run in it");
 }
 
 void make_folder(const fs::path& path) {
@@ -64,11 +62,11 @@ void claim(const fs::path& path) {
   const fs::path file = path / "run.json";
   const Descriptor descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (descriptor.get() < 0 && errno == EEXIST) refuse(path);
-  if (descriptor.get() < 0) fail(file, "cannot be created", errno);
+  if (descriptor.get() < 0) fail_on_file(file, "cannot be created", errno);
   const Json first = {{"schema_version", kSchemaVersion}, {"status", "running"}};
   if (const int error = write_all(descriptor.get(), json_line(first)); error != 0) {
     ::unlink(file.c_str());
-    fail(file, "cannot be written", error);
+    fail_on_file(file, "cannot be written", error);
   }
 }
 
@@ -87,7 +85,8 @@ void cut_behind(const fs::path& path, std::int64_t step) {
   });
   std::error_code error;
   if (keep < size) fs::resize_file(path, keep, error);
-  if (error) throw Error(path.string() + ": cannot be cut to " + std::to_string(keep) + " bytes: " + error.message());
+  if (error)
+    throw Error(path.string() + ": cannot be cut to " + std::to_string(keep) + " bytes: " + error.message());
 }
 
 /// A last line may be complete and lack only its end; what follows must not be glued to it.
@@ -96,8 +95,9 @@ void end_last_line(const fs::path& path) {
   const std::string text = [&] {
     const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     char last = 0;
-    if (descriptor.get() < 0 || ::lseek(descriptor.get(), -1, SEEK_END) < 0 || ::read(descriptor.get(), &last, 1) != 1)
-      fail(path, "cannot be read", errno);
+    if (descriptor.get() < 0 || ::lseek(descriptor.get(), -1, SEEK_END) < 0 ||
+        ::read(descriptor.get(), &last, 1) != 1)
+      fail_on_file(path, "cannot be read", errno);
     return std::string(1, last);
   }();
   if (text != "\n") LineWriter(path).append("\n");
@@ -109,20 +109,21 @@ void write_atomically(const fs::path& path, const std::string& text) {
   const fs::path temporary = path.string() + ".tmp";
   {
     const Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (descriptor.get() < 0) fail(temporary, "cannot be created", errno);
+    if (descriptor.get() < 0) fail_on_file(temporary, "cannot be created", errno);
     int error = write_all(descriptor.get(), text);
     if (error == 0 && ::fsync(descriptor.get()) != 0) error = errno;
     if (error != 0) {
       ::unlink(temporary.c_str());
-      fail(path, "cannot be written (what it held before is kept)", error);
+      fail_on_file(path, "cannot be written (what it held before is kept)", error);
     }
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    fail(path, "cannot be replaced", error);
+    fail_on_file(path, "cannot be replaced", error);
   }
-  // The new name itself must reach the disk too. Some file systems cannot do this for folders; that is no failure.
+  // The new name itself must reach the disk too. Some file systems cannot do this for folders; that is no
+  // failure.
   const fs::path parent = path.parent_path();
   const Descriptor folder(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
@@ -152,12 +153,6 @@ void RunFolder::write_run(const Json& run) {
 }
 
 void RunFolder::append_metrics(const Json& line) { metrics_.append(json_line(line)); }
-
-void RunFolder::append_metrics(const std::vector<Json>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += json_line(line);
-  metrics_.append(text);
-}
 
 void RunFolder::append_batches(const std::vector<Json>& lines) {
   std::string text;

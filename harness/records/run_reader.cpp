@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestRecord = std::size_t{64} << 20;
 
-[[noreturn]] void refuse(const fs::path& file, const std::string& key, const char* expected, const Json& found) {
+[[noreturn]] void refuse(const fs::path& file, const std::string& key, const char* expected,
+                         const Json& found) {
   throw Error(file.string() + ": '" + key + "' must be " + expected + ", but is " + shown(found));
 }
 
@@ -37,8 +38,9 @@ void check_schema(const Json& record, const fs::path& file) {
   if (!record.is_object()) throw Error(file.string() + ": expected a JSON object, found " + shown(record));
   const std::int64_t version = count_at(record, "schema_version", file);
   if (version > kSchemaVersion)
-    throw Error(file.string() + ": written by a newer program: its schema_version is " + std::to_string(version) +
-                ", this program reads up to " + std::to_string(kSchemaVersion) + "; use a newer powersgd-bench");
+    throw Error(file.string() + ": written by a newer program: its schema_version is " +
+                std::to_string(version) + ", this program reads up to " + std::to_string(kSchemaVersion) +
+                "; use a newer powersgd-bench");
 }
 
 /// Sums the timed batches of batches.jsonl, for runs that never got to write their means.
@@ -50,7 +52,8 @@ class BatchTimes {
     if (!line.value("timed", Json(true)).is_boolean() || !line.value("timed", true)) return;
     const Json& times = batch_times(line);
     if (sums_.empty()) sums_.resize(times.size());
-    if (sums_.size() != times.size()) refuse(file_, "microseconds.batch", "one number for each worker", times);
+    if (sums_.size() != times.size())
+      refuse(file_, "microseconds.batch", "one number for each worker", times);
     for (std::size_t worker = 0; worker < sums_.size(); ++worker) {
       if (!times[worker].is_number()) refuse(file_, "microseconds.batch", "a list of numbers", times);
       sums_[worker] += times[worker].get<double>() * 1e-6;

@@ -37,6 +37,8 @@ class BatchLog {
   /// `folder`: worker 0's, null elsewhere.
   BatchLog(MpiCollectives& collectives, RunFolder* folder) : collectives_(collectives), folder_(folder) {}
 
+  void write_to(RunFolder* folder) { folder_ = folder; }
+
   void add(const BatchRecord& record);
   std::size_t pending() const { return pending_.size(); }
 

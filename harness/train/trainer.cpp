@@ -4,10 +4,13 @@
 
 #include <bit>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 
 #include "harness/engine/device_sync.h"
 #include "harness/error.h"
 #include "harness/optim/named_tensor.h"
+#include "harness/train/state_file.h"
 #include "harness/train/stop_signal.h"
 #include "harness/train/trainer_parts.h"
 #include "harness/train/weights_check.h"
@@ -41,6 +44,12 @@ Trainer::Trainer(TrainerParts parts) : parts_(parts), log_(parts.collectives, pa
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::prepare_resume() {
+  const auto type = parameters_.front().scalar_type();
+  const auto images = torch::zeros({1, kChannels, kImageSide, kImageSide}, torch::dtype(type).device(parts_.device));
+  engine_->rehearse(images, torch::zeros({1}, torch::dtype(torch::kLong).device(parts_.device)));
+}
 
 double Trainer::seconds() const { return seconds_before_ + to_seconds(PhaseClock::now() - start_); }
 
@@ -229,6 +238,9 @@ nlohmann::ordered_json Trainer::summary() {
     bytes[key] = parts_.collectives.traffic(kind).bytes;
     if (kind == Traffic::gradient) calls = parts_.collectives.traffic(kind).calls;
   }
+  std::ostringstream weights;
+  weights << std::hex << std::setfill('0') << std::setw(16) << static_cast<std::uint64_t>(hash_bits(parameters_));
+  final_["weights_hash"] = weights.str();
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
   for (const auto& [key, value] : scheme_->counters()) counters[key] = value;
   return {{"batch_time", phases.contains("batch") ? phases["batch"]["mean"] : nlohmann::ordered_json()},
@@ -269,11 +281,13 @@ void Trainer::visit_state(StateVisitor& visitor) {
     visitor.integer(key + ".bytes", count.bytes);
     parts_.collectives.set_traffic(kind, count);
   }
+  const torch::NoGradGuard no_grad;
   for (auto& named : model_->named_parameters()) visit_in_place(visitor, "model." + named.key(), named.value());
-  for (auto& named : model_->named_buffers()) visit_in_place(visitor, "buffer." + named.key(), named.value());
+  for (auto& named : model_->named_buffers()) visit_in_place(visitor, "model." + named.key(), named.value());
   sgd_->visit_state(visitor);
   if (running_average_) running_average_->visit_state(visitor);
-  scheme_->visit_state(visitor);
+  PrefixedVisitor of_scheme(visitor, "scheme.");
+  scheme_->visit_state(of_scheme);
   log_.visit_state(visitor);
 }
 

@@ -43,11 +43,20 @@ class Trainer {
   explicit Trainer(TrainerParts parts);
   ~Trainer();
 
+  /// Where to write from now on: worker 0's folder, null elsewhere.
+  void write_to(RunFolder* folder) {
+    parts_.folder = folder;
+    log_.write_to(folder);
+  }
+
   /// Called after an epoch, or when the workers have agreed that one is due, with all workers at the same step.
   std::function<void()> save_checkpoint;
 
   /// Trains from where it is to the end. All workers together; all get the same answer.
   Ending run();
+
+  /// To be called before visit_state() restores: lets the engine go through what only a first step does.
+  void prepare_resume();
 
   /// Everything that a run must keep to go on as if it had not stopped.
   void visit_state(StateVisitor& visitor);

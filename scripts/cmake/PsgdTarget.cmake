@@ -9,6 +9,10 @@ target_link_libraries(psgd_dependencies INTERFACE ${TORCH_LIBRARIES} MPI::MPI_CX
 add_library(psgd_flags INTERFACE)
 target_include_directories(psgd_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(psgd_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees overflows in std::string's own concatenation (GCC bug 105651).
+  target_compile_options(psgd_flags INTERFACE -Wno-restrict -Wno-stringop-overflow)
+endif()
 target_compile_options(psgd_flags INTERFACE ${TORCH_CXX_FLAGS})
 # An FMA rounds once where a product and a sum round twice. The compiler must not choose between them, or results
 # would depend on how a loop was vectorised; kernels ask for FMA where they want it.
@@ -28,11 +32,25 @@ target_link_libraries(psgd_pch PRIVATE psgd_flags psgd_dependencies)
 target_precompile_headers(psgd_pch PRIVATE <torch/torch.h> <nlohmann/json.hpp> <map> <memory> <string> <vector>
                                            <functional> <filesystem>)
 
-# psgd_library(NAME SOURCES... ): objects, not an archive, so that self-registering files are never dropped.
+# Reading the precompiled header takes GCC some 4 s a file. A folder's files are therefore compiled as one unit, which
+# makes a build from nothing three times faster. -DPSGD_UNITY=OFF compiles file by file, for faster small changes.
+option(PSGD_UNITY "Compile each folder's files as one unit" ON)
+
+function(psgd_compile target)
+  target_link_libraries(${target} PRIVATE psgd_flags)
+  target_precompile_headers(${target} REUSE_FROM psgd_pch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PSGD_UNITY} UNITY_BUILD_BATCH_SIZE 20)
+endfunction()
+
+# psgd_library(NAME SOURCES... [REGISTERED SOURCES...]): objects, not an archive, so that files which register
+# themselves are never dropped. Those, after REGISTERED, are compiled each by itself: whoever adds one need not know
+# the names in the others.
 function(psgd_library name)
-  add_library(${name}_objects OBJECT ${ARGN})
-  target_link_libraries(${name}_objects PRIVATE psgd_flags PUBLIC psgd_dependencies)
-  target_precompile_headers(${name}_objects REUSE_FROM psgd_pch)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "" "REGISTERED")
+  add_library(${name}_objects OBJECT ${library_UNPARSED_ARGUMENTS} ${library_REGISTERED})
+  set_source_files_properties(${library_REGISTERED} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  psgd_compile(${name}_objects)
+  target_link_libraries(${name}_objects PUBLIC psgd_dependencies)
   add_library(${name} INTERFACE)
   target_link_libraries(${name} INTERFACE ${name}_objects psgd_dependencies)
   target_sources(${name} INTERFACE $<TARGET_OBJECTS:${name}_objects>)
@@ -41,6 +59,6 @@ endfunction()
 # psgd_program(NAME SOURCES...)
 function(psgd_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE psgd_flags psgd_dependencies)
-  target_precompile_headers(${name} REUSE_FROM psgd_pch)
+  psgd_compile(${name})
+  target_link_libraries(${name} PRIVATE psgd_dependencies)
 endfunction()

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kWorkers = 4;
-constexpr int kSteps = 5;
+constexpr int kGoldenSteps = 5;
 
 json read_golden(const std::string& file) {
   std::ifstream stream(std::string(PSGD_GOLDEN_DIR) + "/" + file);
@@ -112,7 +112,7 @@ std::vector<Outcome> run(const json& golden, const MakeScheme& make,
     auto& outcome = outcomes[static_cast<std::size_t>(collectives.worker())];
     const auto scheme = make();
     PhaseClock clock;
-    for (int t = 0; t < kSteps; ++t) {
+    for (int t = 0; t < kGoldenSteps; ++t) {
       Bucket bucket = make_bucket(shapes, order(t), collectives.worker(), t, flat);
       const auto before = collectives.gradient_bits();
       scheme->reduce(bucket, collectives, clock);
@@ -127,7 +127,7 @@ std::vector<Outcome> run(const json& golden, const MakeScheme& make,
 
 void expect_same_on_all_workers(const std::vector<Outcome>& outcomes) {
   for (const auto& outcome : outcomes)
-    for (int t = 0; t < kSteps; ++t)
+    for (int t = 0; t < kGoldenSteps; ++t)
       for (std::size_t k = 0; k < outcome.outputs[t].size(); ++k)
         EXPECT_TRUE(at::equal(outcome.outputs[t][k], outcomes[0].outputs[t][k])) << "step " << t << ", tensor " << k;
 }
@@ -171,7 +171,7 @@ void check_ddp_case(const json& golden, const json& expected, const std::string&
   SCOPED_TRACE(name + ", kernels " + kernels + (flat ? ", flat" : ", separate"));
   const auto order = [&](int t) { return expected.at("bucket_order_per_step")[t].get<std::vector<int>>(); };
   const auto outcomes = run(golden, [&] { return make_ddp(name, kernels); }, order, flat);
-  for (int t = 0; t < kSteps; ++t)
+  for (int t = 0; t < kGoldenSteps; ++t)
     check_outputs(expected.at("output_per_step")[t], order(t), outcomes[0].outputs[t], name == "fp16",
                   "step " + std::to_string(t));
   expect_same_on_all_workers(outcomes);
@@ -218,7 +218,7 @@ void check_paper_case(const json& golden, const json& expected, const std::strin
   std::iota(order.begin(), order.end(), 0);
   const auto outcomes =
       run(golden, [&] { return make_paper(expected, kernels); }, [&](int) { return order; }, false);
-  for (int t = 0; t < kSteps; ++t)
+  for (int t = 0; t < kGoldenSteps; ++t)
     check_outputs(expected.at("output_per_step")[t], order, outcomes[0].outputs[t], false,
                   "step " + std::to_string(t));
   expect_same_on_all_workers(outcomes);

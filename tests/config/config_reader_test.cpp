@@ -1,6 +1,6 @@
 #include "harness/config/config_reader.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "harness/config/option_values.h"
 #include "tests/config/refusal.h"
@@ -21,7 +21,9 @@ void expect_usage_error(const std::string& text, const std::vector<std::string>&
 }
 
 // A value that is allowed and is not the default, for each type.
-Json other(const std::string&, const Limits& limits) { return limits.choices.empty() ? "other" : limits.choices.back(); }
+Json other(const std::string&, const Limits& limits) {
+  return limits.choices.empty() ? "other" : limits.choices.back();
+}
 Json other(const bool& value, const Limits&) { return !value; }
 Json other(const std::int64_t& value, const Limits& limits) {
   return limits.choices.empty() ? Json(value + 1) : Json(std::stoll(limits.choices.front()));
@@ -42,13 +44,15 @@ struct Key {
 std::vector<Key> all_keys() {
   std::vector<Key> keys;
   const Options defaults;
-  visit_options(defaults, [&]<class T>(const char* name, const T& member, const Limits& limits, const char* help) {
-    EXPECT_NE(std::string(help), "") << name;
-    keys.push_back({name, value_to_json(member), other(member, limits), limits, std::is_same_v<T, std::string>,
-                    std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>});
-    if (keys.back().name == "decay_factor") keys.back().other_value = 2.5;
-    if (keys.back().name == "watchdog_seconds") keys.back().other_value = 30;
-  });
+  visit_options(defaults,
+                [&]<class T>(const char* name, const T& member, const Limits& limits, const char* help) {
+                  EXPECT_NE(std::string(help), "") << name;
+                  keys.push_back({name, value_to_json(member), other(member, limits), limits,
+                                  std::is_same_v<T, std::string>,
+                                  std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>});
+                  if (keys.back().name == "decay_factor") keys.back().other_value = 2.5;
+                  if (keys.back().name == "watchdog_seconds") keys.back().other_value = 30;
+                });
   return keys;
 }
 
@@ -80,14 +84,17 @@ TEST(Options, EveryKeyRefusesWrongTypesAndValuesOutOfRange) {
       expect_usage_error("{\"" + key.name + "\": " + wrong + "}", {"run.json", key.name, "must be"});
     if (!key.is_text) expect_usage_error("{\"" + key.name + "\": \"12\"}", {"must be", "\"12\""});
     if (key.is_text && key.limits.choices.empty()) continue;
-    if (key.is_text) expect_usage_error("{\"" + key.name + "\": \"what\"}", {key.name, key.limits.choices.front()});
+    if (key.is_text)
+      expect_usage_error("{\"" + key.name + "\": \"what\"}", {key.name, key.limits.choices.front()});
     if (!key.is_number) continue;
     for (const char* absurd : {"-1", "-9223372036854775808", "18446744073709551615", "1e300", "-0.5"})
-      expect_usage_error("{\"" + key.name + "\": " + absurd + "}", {"run.json", key.name, absurd[0] == '-' ? "-" : "1"});
+      expect_usage_error("{\"" + key.name + "\": " + absurd + "}",
+                         {"run.json", key.name, absurd[0] == '-' ? "-" : "1"});
     expect_usage_error("{\"" + key.name + "\": NaN}", {"run.json", "line 1"});
     expect_usage_error("{\"" + key.name + "\": 1e999}", {"run.json"});
     for (const char* text : {"nan", "inf", "-inf", "1e999"})
-      expect_refusal<UsageError>([&] { read_options({}, {key.name + "=" + text}); }, {"--set " + key.name, "must be"});
+      expect_refusal<UsageError>([&] { read_options({}, {key.name + "=" + text}); },
+                                 {"--set " + key.name, "must be"});
   }
 }
 
@@ -106,10 +113,12 @@ TEST(Options, RangesIncludeTheirEnds) {
 }
 
 TEST(Options, UnknownKeysNameTheNearest) {
-  expect_usage_error(R"({"learning_rat": 1})", {"run.json", "'learning_rat'", "did you mean 'learning_rate'?"});
+  expect_usage_error(R"({"learning_rat": 1})",
+                     {"run.json", "'learning_rat'", "did you mean 'learning_rate'?"});
   expect_usage_error(R"({"Epochs": 1})", {"did you mean 'epochs'?"});
   expect_usage_error(R"({"rank": 1})", {"unknown key 'rank'"});
-  expect_refusal<UsageError>([] { read_options({}, {"epoch=1"}); }, {"--set epoch=1", "did you mean 'epochs'?"});
+  expect_refusal<UsageError>([] { read_options({}, {"epoch=1"}); },
+                             {"--set epoch=1", "did you mean 'epochs'?"});
   expect_usage_error(R"({"implementation": "PytorchDDP"})", {"did you mean 'PyTorch DDP'?"});
 }
 
@@ -135,8 +144,9 @@ TEST(Options, FlagsOverSetsOverFile) {
 }
 
 TEST(Options, SetReadsJsonWhereItIsJsonAndTextElsewhere) {
-  const Options options = read_options({}, {"decay_epochs=[4,5]", "augment=false", "name=12", "scheme=a=b",
-                                            "data_dir=\"quoted\"", "scheme_options.rank=2", "scheme_options.how=fast"});
+  const Options options =
+      read_options({}, {"decay_epochs=[4,5]", "augment=false", "name=12", "scheme=a=b", "data_dir=\"quoted\"",
+                        "scheme_options.rank=2", "scheme_options.how=fast"});
   EXPECT_EQ(options.decay_epochs, (std::vector<std::int64_t>{4, 5}));
   EXPECT_FALSE(options.augment);
   EXPECT_EQ(options.name, "12");
@@ -144,19 +154,22 @@ TEST(Options, SetReadsJsonWhereItIsJsonAndTextElsewhere) {
   EXPECT_EQ(options.data_dir, "quoted");
   EXPECT_EQ(std::get<std::int64_t>(options.scheme_options.at("rank")), 2);
   EXPECT_EQ(std::get<std::string>(options.scheme_options.at("how")), "fast");
-  for (const char* text : {"seed", "=1", "seed=", "seed=one", "extends=a.json", "decay_epochs.0=1", "scheme_options=1",
-                           "scheme_options.rank=[1]", "scheme_options={\"a\":1,\"a\":2}"})
+  for (const char* text : {"seed", "=1", "seed=", "seed=one", "extends=a.json", "decay_epochs.0=1",
+                           "scheme_options=1", "scheme_options.rank=[1]", "scheme_options={\"a\":1,\"a\":2}"})
     expect_refusal<UsageError>([&] { read_options({}, {text}); }, {"--set"});
 }
 
 TEST(Options, SchemeOptionsMergeButNotAcrossSchemes) {
   const TemporaryFolder folder;
-  const auto base = folder.write("base.json", R"({"scheme": "powersgd", "scheme_options": {"rank": 4, "warm_start": false}})");
+  const auto base = folder.write(
+      "base.json", R"({"scheme": "powersgd", "scheme_options": {"rank": 4, "warm_start": false}})");
   const auto same = folder.write("same.json", R"({"extends": "base.json", "scheme_options": {"rank": 2}})");
   EXPECT_EQ(to_json(read_options(same, {}).scheme_options).dump(), R"({"rank":2,"warm_start":false})");
-  const auto new_scheme = folder.write("other.json", R"({"extends": "base.json", "scheme_options": {"k": 1}, "scheme": "x"})");
+  const auto new_scheme =
+      folder.write("other.json", R"({"extends": "base.json", "scheme_options": {"k": 1}, "scheme": "x"})");
   EXPECT_EQ(to_json(read_options(new_scheme, {}).scheme_options).dump(), R"({"k":1})");
-  EXPECT_EQ(to_json(read_options(base, {"scheme_options.k=1", "scheme=x"}).scheme_options).dump(), R"({"k":1})");
+  EXPECT_EQ(to_json(read_options(base, {"scheme_options.k=1", "scheme=x"}).scheme_options).dump(),
+            R"({"k":1})");
   EXPECT_EQ(to_json(read_options(base, {"scheme_options.rank=1", "scheme=powersgd"}).scheme_options).dump(),
             R"({"rank":1,"warm_start":false})");
 }
@@ -180,7 +193,8 @@ TEST(Options, ExtendsRefusesCirclesAndLongChainsAndNamesTheFile) {
   const auto self = folder.write("self.json", R"({"extends": "self.json"})");
   expect_refusal<UsageError>([&] { read_options(self, {}); }, {"circle"});
   for (int i = 0; i < 20; ++i)
-    folder.write("n" + std::to_string(i) + ".json", R"({"extends": "n)" + std::to_string(i + 1) + R"(.json"})");
+    folder.write("n" + std::to_string(i) + ".json",
+                 R"({"extends": "n)" + std::to_string(i + 1) + R"(.json"})");
   expect_refusal<UsageError>([&] { read_options(folder.path() / "n0.json", {}); }, {"too long"});
   const auto lost = folder.write("lost.json", R"({"extends": "nowhere.json"})");
   expect_refusal<UsageError>([&] { read_options(lost, {}); }, {"nowhere.json", "no such file"});
@@ -189,6 +203,11 @@ TEST(Options, ExtendsRefusesCirclesAndLongChainsAndNamesTheFile) {
   const auto above = folder.write("above.json", R"({"extends": "bad.json"})");
   folder.write("bad.json", R"({"epoch": 1})");
   expect_refusal<UsageError>([&] { read_options(above, {}); }, {"bad.json", "'epoch'"});
+}
+
+void parse(CLI::App& app, std::vector<std::string> arguments) {
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  app.parse(std::move(arguments));
 }
 
 TEST(Options, CommandLineHasEveryKeyWithHelp) {
@@ -200,8 +219,8 @@ TEST(Options, CommandLineHasEveryKeyWithHelp) {
     EXPECT_NE(help.find(option.help.substr(0, 20)), std::string::npos) << option.key;
     EXPECT_NE(help.find(option.default_value), std::string::npos) << option.key;
   }
-  app.parse("--decay-epochs [4,5] --seed=7 --set epochs=9 --set=threads=2 --scheme-options {\"rank\":2} --augment false "
-            "--learning-rate 1e-3");
+  parse(app, {"--decay-epochs", "[4,5]", "--seed=7", "--set", "epochs=9", "--set=threads=2",
+              "--scheme-options", "{\"rank\":2}", "--augment", "false", "--learning-rate", "1e-3"});
   const Options options = read_options(arguments);
   EXPECT_EQ(options.decay_epochs, (std::vector<std::int64_t>{4, 5}));
   EXPECT_EQ(options.seed, 7);
@@ -216,7 +235,7 @@ TEST(Options, NegativeNumbersOnTheCommandLineReachTheRangeCheck) {
   CLI::App app;
   OptionArguments arguments;
   add_options(app, arguments);
-  app.parse("--seed -1");
+  parse(app, {"--seed", "-1"});
   expect_refusal<UsageError>([&] { read_options(arguments); }, {"--seed", "'seed' is -1", "0 .. "});
 }
 

@@ -52,7 +52,8 @@ void expect_refusal(Action&& action, const std::vector<std::string>& parts) {
     action();
   } catch (const Expected& error) {
     for (const auto& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << "'" << part << "' not in: " << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+          << "'" << part << "' not in: " << error.what();
     return;
   }
   ADD_FAILURE() << "nothing was thrown; expected a message with '" << parts.front() << "'";

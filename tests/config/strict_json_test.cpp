@@ -11,14 +11,17 @@ TEST(StrictJson, KeepsOrderTypesAndNesting) {
 }
 
 TEST(StrictJson, RefusesDuplicateKeysAtAnyDepth) {
-  expect_refusal<Error>([] { parse_json(R"({"seed": 1, "seed": 2})", "a.json"); }, {"a.json", "'seed'", "twice"});
-  expect_refusal<Error>([] { parse_json(R"([{"a": {"rank": 1, "rank": 1}}])", "a.json"); }, {"'rank'", "twice"});
+  expect_refusal<Error>([] { parse_json(R"({"seed": 1, "seed": 2})", "a.json"); },
+                        {"a.json", "'seed'", "twice"});
+  expect_refusal<Error>([] { parse_json(R"([{"a": {"rank": 1, "rank": 1}}])", "a.json"); },
+                        {"'rank'", "twice"});
   EXPECT_NO_THROW(parse_json(R"([{"rank": 1}, {"rank": 1}, {"a": {"rank": 1}, "rank": 1}])", "a.json"));
 }
 
 TEST(StrictJson, NamesThePlaceOfASyntaxError) {
   expect_refusal<Error>([] { parse_json("{\n \"a\": 1,\n}", "a.json"); }, {"a.json", "line 3"});
-  for (const char* text : {"", "{", "[1", "{\"a\":NaN}", "Infinity", "{'a':1}", "1e999", "-1e999", "{} {}", "\"\xff\""})
+  for (const char* text :
+       {"", "{", "[1", "{\"a\":NaN}", "Infinity", "{'a':1}", "1e999", "-1e999", "{} {}", "\"\xff\""})
     expect_refusal<Error>([&] { parse_json(text, "a.json"); }, {"a.json: "});
 }
 

@@ -53,7 +53,8 @@ TEST(Validate, SaysWhereASchemeExists) {
 }
 
 TEST(Validate, RefusesSchemeOptionsThatTheSchemeHasNot) {
-  expect_contradiction({"scheme=test-only", "scheme_options.rnak=2"}, {"--set", "'rnak'", "did you mean 'rank'?"});
+  expect_contradiction({"scheme=test-only", "scheme_options.rnak=2"},
+                       {"--set", "'rnak'", "did you mean 'rank'?"});
   expect_contradiction({"scheme=test-only", "scheme_options.rank=two"}, {"'rank'", "whole number"});
   expect_contradiction({"scheme=test-only", "scheme_options.rank=0"}, {"'rank'", "must lie in"});
   expect_contradiction({"scheme_options.rank=2"}, {"full-precision has no option 'rank'"});
@@ -83,7 +84,8 @@ TEST(Validate, RefusesMoreWorkersThanImagesAndBatchesLargerThanAShare) {
 }
 
 /// Lays a sweep entry's settings over its base, as scripts/sweep.py does with --set.
-void check_scheme_entry(const fs::path& base, const nlohmann::ordered_json& entry, const std::string& implementation) {
+void check_scheme_entry(const fs::path& base, const nlohmann::ordered_json& entry,
+                        const std::string& implementation) {
   std::vector<std::string> sets = {"implementation=" + implementation};
   if (entry.is_string()) {
     sets.push_back("scheme=" + entry.get<std::string>());
@@ -114,8 +116,8 @@ TEST(Validate, EveryShippedConfigurationLoads) {
     ++sweeps;
     for (const auto& experiment : content["experiments"])
       for (const auto& entry : experiment["schemes"])
-        EXPECT_NO_THROW(check_scheme_entry(file.path().parent_path() / content["base"].get<std::string>(), entry,
-                                           experiment["implementation"].get<std::string>()));
+        EXPECT_NO_THROW(check_scheme_entry(file.path().parent_path() / content["base"].get<std::string>(),
+                                           entry, experiment["implementation"].get<std::string>()));
   }
   EXPECT_GT(sweeps, 0);
   EXPECT_GT(bases, 0);

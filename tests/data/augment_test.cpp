@@ -11,7 +11,7 @@
 namespace psgd {
 namespace {
 
-Dataset small_set() {
+Dataset four_images() {
   auto dataset = load_dataset({.name = "synthetic", .directory = {}, .train_images = 4, .test_images = 2});
   dataset.mean = {0.4914, 0.4822, 0.4465};
   dataset.std_deviation = {0.2023, 0.1994, 0.2010};
@@ -58,7 +58,7 @@ void compare_all_crops(const Dataset& dataset) {
 }
 
 TEST(WriteImage, EqualsTheSlowWayBitForBit) {
-  const auto dataset = small_set();
+  const auto dataset = four_images();
   compare_all_crops<float>(dataset);
   compare_all_crops<double>(dataset);
 }
@@ -66,7 +66,7 @@ TEST(WriteImage, EqualsTheSlowWayBitForBit) {
 TEST(WriteImage, GreyImagesFillThreeChannels) {
   auto records = std::make_shared<std::vector<std::uint8_t>>(2 * (1 + kPlanePixels));
   for (std::size_t i = 0; i < records->size(); ++i) (*records)[i] = static_cast<std::uint8_t>(mix_bits(i));
-  auto dataset = small_set();
+  auto dataset = four_images();
   dataset.train = Images({{records->data(), 2}}, 1, records);
   EXPECT_EQ(dataset.train.plane(1, 2), dataset.train.pixels(1));
   compare_all_crops<float>(dataset);

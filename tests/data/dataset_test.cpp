@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "harness/data/sha256.h"
+#include "tests/data/error_of.h"
 
 namespace psgd {
 namespace {
@@ -20,15 +21,6 @@ using ::testing::HasSubstr;
 constexpr std::uintmax_t kCifarBytes = 30730000;
 // head -c 184380000 /dev/zero | sha256sum
 const std::string kZeros = "sha256:e9737878d0fc8a6ccb0ca17a8e077751d585606795da1f3a7e4da564276f2f32";
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string load_error(const DatasetOptions& options) {
   return error_of([&] { load_dataset(options); });

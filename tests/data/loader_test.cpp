@@ -10,6 +10,7 @@
 
 #include "harness/data/augment.h"
 #include "harness/data/sampler.h"
+#include "tests/data/error_of.h"
 
 namespace psgd {
 namespace {
@@ -29,15 +30,6 @@ at::Tensor image(const Images& images, std::int64_t i, const Crop& crop) {
   write_image<float>(images, i, crop, normalisation_table<float>(small_set()), false,
                      output.data_ptr<float>());
   return output;
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(TrainLoader, GivesEachWorkerItsShareInOrder) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "tests/config/refusal.h"
 #include "tests/records/run_fixture.h"
@@ -22,7 +24,7 @@ class Export : public testing::Test {
     record[key] = value;
     write_atomically(file, record.dump());
   }
-  std::vector<Run> runs() { return read_runs({folder_.path() / "runs"}, warnings_); }
+  std::vector<psgd::Run> runs() { return read_runs({folder_.path() / "runs"}, warnings_); }
 
   TemporaryFolder folder_;
   std::vector<std::string> warnings_;
@@ -72,7 +74,7 @@ TEST_F(Export, LeavesOutWhatASweepSetAside) {
   EXPECT_EQ(found[0].status, "finished");
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("run.failed-1"), std::string::npos);
-  EXPECT_EQ(read_runs({folder_.path() / "runs" / "run.failed-1"}, warnings_).size(), 1u);  // asked for by name
+  EXPECT_EQ(read_runs({folder_.path() / "runs" / "run.failed-1"}, warnings_).size(), 1u); // asked for by name
 }
 
 TEST_F(Export, NeverOverwritesUnlessForced) {
@@ -120,9 +122,9 @@ TEST_F(Export, AnUnfinishedRunCountsForAccuracyNotForTime) {
 
 TEST_F(Export, MeansInRunJsonAgreeWithTheSamples) {
   add({});
-  const Run recorded = runs().at(0);
+  const psgd::Run recorded = runs().at(0);
   change_record("run", "batch_time", nullptr);
-  const Run recomputed = runs().at(0);
+  const psgd::Run recomputed = runs().at(0);
   EXPECT_NEAR(recorded.batch_seconds->min, recomputed.batch_seconds->min, 1e-12);
   EXPECT_NEAR(recorded.batch_seconds->mean, recomputed.batch_seconds->mean, 1e-12);
   EXPECT_NEAR(recorded.batch_seconds->max, recomputed.batch_seconds->max, 1e-12);
@@ -182,8 +184,8 @@ TEST_F(Export, TheTableCombinesSeedsAndKeepsTheNotebooksOrder) {
   add({.name = "d0"});
   const std::string text = table(runs());
   std::vector<std::size_t> places;
-  for (const char* row : {"\nPyTorch DDP     full precision", "\nPyTorch DDP     FP16", "\nPyTorch DDP     rank 4",
-                          "\nPaper           full precision"}) {
+  for (const char* row : {"\nPyTorch DDP     full precision", "\nPyTorch DDP     FP16",
+                          "\nPyTorch DDP     rank 4", "\nPaper           full precision"}) {
     places.push_back(text.find(row));
     EXPECT_NE(places.back(), std::string::npos) << row << " not in\n" << text;
   }

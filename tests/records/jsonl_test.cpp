@@ -19,7 +19,8 @@ std::vector<std::string> read(const std::filesystem::path& file, std::vector<std
 }
 
 TEST(JsonLine, HasNoNanAndNoBrokenText) {
-  EXPECT_EQ(json_line({{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}}), "{\"a\":null,\"b\":null,\"c\":null}\n");
+  EXPECT_EQ(json_line({{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}}),
+            "{\"a\":null,\"b\":null,\"c\":null}\n");
   EXPECT_EQ(json_line({{"a", "x\ny"}}), "{\"a\":\"x\\ny\"}\n");
   EXPECT_NO_THROW(json_line({{"a", "\xff"}}));
 }
@@ -46,10 +47,10 @@ TEST(ReadLines, SkipsATornLastLineWithAWarningWhereverItIsTorn) {
 TEST(ReadLines, RefusesDamageBeforeTheLastLine) {
   const TemporaryFolder folder;
   std::vector<std::string> warnings;
-  for (const char* text : {"{\"a\":\n{\"a\":1}\n", "1\n{\"a\":1}\n", "\n{\"a\":1}\n", "{\"a\":1}\n\0\n{\"a\":1}\n"}) {
+  for (const char* text :
+       {"{\"a\":\n{\"a\":1}\n", "1\n{\"a\":1}\n", "\n{\"a\":1}\n", "{\"a\":1,\"a\":2}\n{}\n"}) {
     const auto file = folder.write("a.jsonl", text);
-    if (std::string(text).find("{\"a\":1}\n") != 0)
-      expect_refusal<Error>([&] { read_lines(file, warnings); }, {"a.jsonl, line 1"});
+    expect_refusal<Error>([&] { read_lines(file, warnings); }, {"a.jsonl, line 1"});
   }
   expect_refusal<Error>([&] { read_lines(folder.path() / "none", warnings); }, {"no such file"});
   expect_refusal<Error>([&] { read_lines(folder.path(), warnings); }, {"regular file"});
@@ -58,7 +59,8 @@ TEST(ReadLines, RefusesDamageBeforeTheLastLine) {
 TEST(ReadLines, FindsTheLastLinesOfALargeFile) {
   const TemporaryFolder folder;
   std::string text;
-  for (int i = 0; i < 20000; ++i) text += json_line({{"step", i}, {"padding", std::string(static_cast<std::size_t>(i % 97), 'x')}});
+  for (int i = 0; i < 20000; ++i)
+    text += json_line({{"step", i}, {"padding", std::string(static_cast<std::size_t>(i % 97), 'x')}});
   const auto file = folder.write("a.jsonl", text + "{\"step\": 200");
   const auto last = read_last_lines(file, 2);
   ASSERT_EQ(last.size(), 2u);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <set>
 
 #include "harness/records/export.h"
 #include "tests/config/refusal.h"
@@ -111,7 +111,7 @@ TEST_F(NotebookSelection, EverySeriesHasEachEpochOnceWithNumbers) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto epoch = static_cast<std::int64_t>(i) + 1;
         EXPECT_EQ(rows[i]["epoch"], epoch);
-        EXPECT_EQ(rows[i]["value"], 0.1 * static_cast<double>(epoch));
+        EXPECT_DOUBLE_EQ(rows[i]["value"].get<double>(), 0.1 * static_cast<double>(epoch));
         EXPECT_EQ(rows[i]["bits"], experiment.bits_per_step * 4 * epoch);
         EXPECT_TRUE(rows[i]["bits"].is_number_integer());
         EXPECT_TRUE(rows[i]["time"].is_number());
@@ -124,17 +124,19 @@ TEST_F(NotebookSelection, OtherMeasurementsAreNamedAlike) {
   std::set<std::string> measurements;
   for (const auto& entry : results_["data"])
     measurements.insert(entry["measurement"].get<std::string>() + "/" + entry["split"].get<std::string>());
-  EXPECT_EQ(measurements, (std::set<std::string>{"last_accuracy/test", "last_accuracy/train", "last_cross_entropy/test",
-                                                 "last_cross_entropy/train", "last_top5_accuracy/test",
-                                                 "last_top5_accuracy/train", "runavg_accuracy/test",
-                                                 "runavg_cross_entropy/test", "runavg_top5_accuracy/test"}));
+  EXPECT_EQ(measurements,
+            (std::set<std::string>{"last_accuracy/test", "last_accuracy/train", "last_cross_entropy/test",
+                                   "last_cross_entropy/train", "last_top5_accuracy/test",
+                                   "last_top5_accuracy/train", "runavg_accuracy/test",
+                                   "runavg_cross_entropy/test", "runavg_top5_accuracy/test"}));
 }
 
 TEST_F(NotebookSelection, SettingsAreFlatAndCarryTheSelectionKeys) {
   EXPECT_EQ(results_["configs"].size(), 2 * kGrid.size());
   EXPECT_EQ(results_["jobs"].size(), 2 * kGrid.size());
   for (const auto& [job, config] : results_["configs"].items()) {
-    for (const char* key : {"n_workers", "optimizer_reducer_rank", "fp16_compression", "seed", "scheme", "label"})
+    for (const char* key :
+         {"n_workers", "optimizer_reducer_rank", "fp16_compression", "seed", "scheme", "label"})
       EXPECT_TRUE(config.contains(key)) << job << " " << key;
     for (const auto& [key, value] : config.items()) EXPECT_TRUE(value.is_primitive()) << job << " " << key;
     EXPECT_EQ(config["decay_epochs"], "[4,5]");
@@ -145,7 +147,8 @@ TEST_F(NotebookSelection, TheSameRunsGiveTheSameBytes) {
   std::vector<std::string> warnings;
   const auto runs = folder_.path() / "runs";
   std::vector<std::filesystem::path> backwards;
-  for (const auto& entry : std::filesystem::directory_iterator(runs)) backwards.insert(backwards.begin(), entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(runs))
+    backwards.insert(backwards.begin(), entry.path());
   write_export(read_runs(backwards, warnings), folder_.path() / "again", false);
   for (const char* name : {"timingResults.json", "results.json"})
     EXPECT_EQ(file_text(folder_.path() / "out" / name), file_text(folder_.path() / "again" / name));

@@ -7,7 +7,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double loss_in(const RunFixture& run, int epoch) { return epoch >= run.diverges_in_epoch ? NAN : 2.0 / epoch; }
+double loss_in(const RunFixture& run, int epoch) {
+  return epoch >= run.diverges_in_epoch ? NAN : 2.0 / epoch;
+}
 
 Json batch_line(const RunFixture& run, int epoch, int batch, int step) {
   std::vector<int> times;

@@ -27,7 +27,8 @@ struct RunFixture {
 
 nlohmann::ordered_json fixture_record(const RunFixture& run);
 
-/// Writes a run folder with the program's own writer. Batch b (from 0) of worker w takes 1000 + 10 w + b microseconds.
+/// Writes a run folder with the program's own writer. Batch b (from 0) of worker w takes 1000 + 10 w + b
+/// microseconds.
 void write_fixture(const RunFixture& run, const std::filesystem::path& folder);
 
 }  // namespace psgd

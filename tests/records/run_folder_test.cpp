@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cmath>
+#include <csignal>
 #include <thread>
 
 #include "harness/records/run_reader.h"
@@ -32,7 +34,8 @@ TEST(RunFolder, MakesFoldersAboveAndAcceptsAnEmptyOne) {
 TEST(RunFolder, NeverTakesAFolderThatHoldsAnything) {
   const TemporaryFolder folder;
   folder.write("used/notes.txt", "mine");
-  expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "used"); }, {"used", "never overwritten"});
+  expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "used"); },
+                             {"used", "never overwritten"});
   EXPECT_EQ(files_in(folder.path() / "used"), 1u);
   RunFolder::create(folder.path() / "run");
   expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "run"); }, {"run", "--resume"});
@@ -140,7 +143,8 @@ TEST(RunFolder, AKillAtAnyMomentLeavesReadableFiles) {
       for (std::int64_t step = 1;; ++step) {
         folder.append_batches({{{"epoch", 1}, {"step", step}, {"bits", step}, {"timed", true},
                                 {"microseconds", {{"batch", {1, 2}}}}}});
-        folder.append_metrics({{"epoch", step}, {"step", step}, {"bits", step}, {"split", "test"}, {"weights", "last"}});
+        folder.append_metrics(
+            {{"epoch", step}, {"step", step}, {"bits", step}, {"split", "test"}, {"weights", "last"}});
         if (step % 10 == 0) folder.write_run(fixture_record(fixture));
       }
     }
@@ -148,7 +152,7 @@ TEST(RunFolder, AKillAtAnyMomentLeavesReadableFiles) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     if (!is_run_folder(path)) continue;  // killed before it began
-    Run run;
+    psgd::Run run;
     ASSERT_NO_THROW(run = read_run(path)) << path;
     EXPECT_LE(std::abs(run.steps - static_cast<std::int64_t>(run.metrics.size())), 1);
     EXPECT_NO_THROW(RunFolder::reopen(path, run.steps));
@@ -174,7 +178,7 @@ TEST(RunFolder, ReopeningCutsTornLinesAndStepsBehindTheCheckpoint) {
     EXPECT_EQ(steps_of(path / "batches.jsonl"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
     EXPECT_EQ(steps_of(path / "metrics.jsonl"), (std::vector<std::int64_t>{4, 4, 8, 8}));
     folder.append_batches({{{"step", 10}}});
-    folder.append_metrics(std::vector<Json>{{{"step", 10}}});
+    folder.append_metrics({{"step", 10}});
   }
   EXPECT_EQ(steps_of(path / "batches.jsonl").back(), 10);
   EXPECT_EQ(steps_of(path / "metrics.jsonl").back(), 10);

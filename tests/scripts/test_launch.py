@@ -19,7 +19,7 @@ def launch(*words, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

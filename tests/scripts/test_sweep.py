@@ -75,7 +75,7 @@ class SweepTest(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
 
@@ -91,7 +91,7 @@ class SweepTest(unittest.TestCase):
         return process
 
     def wait_for(self, path):
-        for _ in range(400):
+        for _ in range(1200):
             if path.exists():
                 return
             time.sleep(0.05)

@@ -17,7 +17,7 @@ export function accuracy(context) {
     x: "epoch",
     name: "Test accuracy against epoch",
     xScale: {...axisLabel("Epoch"), domain: [0, context.setup.epochs], ...wholeTicks(context.setup.epochs)},
-    yScale: {domain: [0, 1]},
+    yScale: fromZero(context),
   });
 }
 
@@ -60,13 +60,18 @@ export function bits(context) {
             ...axisLabel("Bits sent by one worker, logarithmic"),
             type: "log",
             domain: [smallest / 1.5, end * 1.5],
-            tickFormat: (d) => (/^1/.test(d.toExponential()) ? si(d, "bit") : ""),
-            ticks: 5,
+            ticks: powersOfTen(smallest / 1.5, end * 1.5),
+            tickFormat: (d) => si(d, "bit"),
           }
         : {...axisLabel(`Bits sent by one worker, ${unit}`), domain: [0, end / scale], ticks: 5},
-      yScale: {domain: [0, 1]},
+      yScale: fromZero(context),
     },
   );
+}
+
+function powersOfTen(low, high) {
+  const first = Math.ceil(Math.log10(low));
+  return Array.from({length: Math.floor(Math.log10(high)) - first + 1}, (_, i) => Number(`1e${first + i}`));
 }
 
 /**
@@ -110,9 +115,15 @@ function visible({setup, hidden, weights}) {
 const mapPoints = ({seeds, means, ends}, f) => ({seeds: f(seeds), means: f(means), ends: f(ends)});
 const all = ({seeds, means}) => [...seeds, ...means];
 
+// Accuracy from 0 to the next tenth above the best run of the setup, whatever is hidden.
+function fromZero({setup}) {
+  const best = Math.max(0, ...curves(setup).seeds.map((point) => point.accuracy));
+  return {domain: [0, Math.min(1, Math.max(0.2, Math.ceil((best + 0.02) * 10) / 10))]};
+}
+
 // A tick at whole epochs only, however few there are.
 function wholeTicks(span) {
-  return span <= 6 ? {interval: 1} : {ticks: Math.min(7, span), tickFormat: "d"};
+  return span <= 6 ? {interval: 1, tickFormat: "d"} : {ticks: Math.min(7, span), tickFormat: "d"};
 }
 
 function lines(context, {seeds, means, ends}, {x, name, xScale, yScale, clip = false}) {

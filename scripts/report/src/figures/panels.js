@@ -15,7 +15,11 @@ const NARROW = 600;
 export function layout({width}, implementations) {
   const narrow = width < NARROW;
   const channel = narrow ? "fy" : "fx";
-  const scale = {axis: null, domain: implementations, padding: narrow ? 0.16 : 0.09};
+  const scale = {
+    axis: null,
+    domain: implementations,
+    padding: implementations.length === 1 ? 0 : narrow ? 0.16 : 0.09,
+  };
   const count = narrow ? implementations.length : 1;
   return {
     narrow,

@@ -55,11 +55,14 @@ export async function readRunFolder(directory, warn) {
       "buffer",
     ),
     totals: record.totals ?? {},
-    final: record.final ?? {},
+    final: finite(record.final ?? {}),
     counters: record.counters ?? {},
     provenance: provenance(record),
   };
 }
+
+// As for the curves: without a finite loss the accuracy means nothing.
+const finite = (final) => (final.test_loss === null ? {...final, test_accuracy: null} : final);
 
 function perStep(totals, key) {
   return totals?.steps > 0 && totals[key] !== undefined ? totals[key] / totals.steps : null;
