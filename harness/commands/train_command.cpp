@@ -13,6 +13,7 @@
 #include "harness/train/agreement.h"
 #include "harness/train/checkpoint.h"
 #include "harness/train/run_record.h"
+#include "harness/train/state_file.h"
 #include "harness/train/stop_signal.h"
 #include "harness/train/trainer.h"
 #include "harness/train/trainer_parts.h"
@@ -61,6 +62,14 @@ void report_failure(const Job* job, const Guard& guard, const std::filesystem::p
   const std::string text = job == nullptr ? message : placed(*job, guard.watchdog.get(), message);
   spdlog::error("{}", text);
   if (guard.owns_folder) mark_failed(output, text);
+}
+
+/// Parameters and buffers under their names in the model.
+void save_weights(Model& model, const std::filesystem::path& path) {
+  write_atomically(path, pack_state([&](StateVisitor& visitor) {
+                     for (auto& named : model.named_parameters()) visitor.tensor(named.key(), named.value());
+                     for (auto& named : model.named_buffers()) visitor.tensor(named.key(), named.value());
+                   }));
 }
 
 std::int64_t find_checkpoint(const std::filesystem::path& output) {
@@ -144,6 +153,7 @@ int train(Job& job, const TrainArguments& arguments, Guard& guard) {
     record["ended"] = utc_now();
     if (ending == Ending::diverged) record["message"] = "the loss is not finite";
     if (ending == Ending::interrupted) record["message"] = "asked to stop by a signal";
+    if (job.options.save_weights) save_weights(trainer.model(), arguments.output / "weights.pt");
     folder->sync();
     folder->write_run(record);
     spdlog::info("{}: {}", status_name(ending), arguments.output.string());

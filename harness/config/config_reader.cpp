@@ -124,11 +124,9 @@ Assignment parse_assignment(const std::string& text, const std::string& origin) 
 }
 
 void apply_assignments(Options& options, const std::vector<Assignment>& assignments) {
-  for (const auto& assignment : std::ranges::reverse_view(assignments))
-    if (assignment.key == "scheme") {
-      forget_options_of_other_scheme(options, assignment.value);
-      break;
-    }
+  const auto last = std::find_if(assignments.rbegin(), assignments.rend(),
+                                 [](const Assignment& assignment) { return assignment.key == "scheme"; });
+  if (last != assignments.rend()) forget_options_of_other_scheme(options, last->value);
   for (const auto& assignment : assignments)
     apply_key(options, assignment.key, assignment.value, assignment.origin);
 }

@@ -53,6 +53,7 @@ struct Options {
   double watchdog_seconds = 300;
   std::int64_t checkpoint_every_epochs = 1;
   double checkpoint_every_minutes = 0;
+  bool save_weights = false;
 
   double bucket_mib = 25;
   double first_bucket_mib = 1;
@@ -136,6 +137,8 @@ void visit_options(OptionsOrConst& o, Visitor&& visit) {
   visit("checkpoint_every_epochs", o.checkpoint_every_epochs, range(0, 1e6),
         "epochs between checkpoints; 0 = never");
   visit("checkpoint_every_minutes", o.checkpoint_every_minutes, range(0, 1e6), "minutes likewise; 0 = never");
+
+  visit("save_weights", o.save_weights, anything(), "write the final weights to weights.pt, for Python's torch.load");
 
   visit("bucket_mib", o.bucket_mib, range(0.001, 65536), "PyTorch DDP: size of a gradient bucket, MiB");
   visit("first_bucket_mib", o.first_bucket_mib, range(0.001, 65536),

@@ -22,7 +22,7 @@ struct LoaderOptions {
   at::ScalarType dtype = at::kFloat;   ///< or kDouble
   std::int64_t batches_per_epoch = 0;  ///< TrainLoader only; 0: all
   /// TrainLoader only: called on the background thread before each batch; may throw or wait. For tests.
-  std::function<void(int epoch, std::int64_t batch)> before_batch;
+  std::function<void(int epoch, std::int64_t batch)> before_batch = {};
 };
 
 /// On the CPU, in memory that the loader uses again.

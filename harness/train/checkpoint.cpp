@@ -70,7 +70,7 @@ std::vector<std::int64_t> whole_checkpoints(const std::filesystem::path& root) {
 std::string config_differences(const nlohmann::ordered_json& saved, const nlohmann::ordered_json& present) {
   static const std::set<std::string> free = {"name", "data_dir", "threads", "wait", "device", "watchdog_seconds",
                                              "check_every", "checkpoint_every_epochs", "checkpoint_every_minutes",
-                                             "on_divergence", "warmup_steps", "timed_steps"};
+                                             "on_divergence", "save_weights", "warmup_steps", "timed_steps"};
   std::string differences;
   const auto compare = [&](const std::string& key) {
     const auto value = [&](const nlohmann::ordered_json& config) {

@@ -45,14 +45,15 @@ void compare_all_crops(const Dataset& dataset) {
   const auto table = normalisation_table<T>(dataset);
   for (const bool channels_last : {false, true}) {
     const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-    auto found = at::empty({1, 3, 32, 32}, at::TensorOptions().dtype(kType<T>), format);
+    at::Tensor found = at::empty({1, 3, 32, 32}, at::TensorOptions().dtype(kType<T>), format);
     for (int top = 0; top <= 8; ++top)
       for (int left = 0; left <= 8; ++left)
         for (const bool flip : {false, true}) {
           const Crop crop{top, left, flip};
           found.fill_(-99);
           write_image<T>(dataset.train, 1, crop, table, channels_last, found.data_ptr<T>());
-          ASSERT_TRUE(found[0].equal(slow<T>(dataset, 1, crop))) << top << " " << left << " " << flip;
+          const at::Tensor expected = slow<T>(dataset, 1, crop);
+          ASSERT_TRUE(found[0].equal(expected)) << top << " " << left << " " << flip;
         }
   }
 }

@@ -7,6 +7,7 @@
 //   and where
 //         the first byte is above 127 the file ends there.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <stdexcept>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::uintmax_t kCifarBytes = 30'730'000;
 
+volatile std::uint64_t sink = 0;  // so that the reading is not optimised away
+
 void check(const psgd::Images& images, int classes) {
   std::uint64_t sum = 0;
   const std::int64_t step = std::max<std::int64_t>(1, images.count() / 8);
@@ -26,7 +29,6 @@ void check(const psgd::Images& images, int classes) {
     for (int channel = 0; channel < psgd::kChannels; ++channel)
       for (int pixel = 0; pixel < psgd::kPlanePixels; ++pixel) sum += images.plane(i, channel)[pixel];
   }
-  static volatile std::uint64_t sink;
   sink = sum;
 }
 
