@@ -18,7 +18,8 @@ DdpPowerSgd::DdpPowerSgd(DdpPowerSgdOptions options)
   if ((options_.use_error_feedback || options_.warm_start) && options_.start_iteration < 2)
     throw std::invalid_argument(
         "powersgd: start_iteration is " + std::to_string(options_.start_iteration) +
-        ", but must be at least 2 with use_error_feedback or warm_start: PyTorch DDP rebuilds its buckets once, "
+        ", but must be at least 2 with use_error_feedback or warm_start: PyTorch DDP rebuilds its buckets "
+        "once, "
         "after the first step, and what was remembered of the former buckets would not fit. Raise "
         "start_iteration, or switch both off");
 }
@@ -119,8 +120,8 @@ void DdpPowerSgd::draw_q(LowRankState& state) {
     // One draw for the whole group or one a matrix: not the same numbers, as randn fills blocks of 16.
     const std::size_t batch = options_.batch_tensors_with_same_shape ? group_size : 1;
     for (std::size_t done = 0; done < group_size; done += batch) {
-      const at::Tensor drawn = draw_normal({static_cast<std::int64_t>(batch), matrix->columns, matrix->rank}, type,
-                                           generator);
+      const at::Tensor drawn =
+          draw_normal({static_cast<std::int64_t>(batch), matrix->columns, matrix->rank}, type, generator);
       for (std::size_t i = 0; i < batch; ++i, ++matrix)
         matrix->q.copy_(drawn[static_cast<std::int64_t>(i)].t());
     }
@@ -173,29 +174,36 @@ std::vector<OptionSpec> specs() {
   const DdpPowerSgdOptions defaults;
   return {
       {"rank", defaults.rank, "rank of the approximation", 1, 1024},
-      {"start_iteration", defaults.start_iteration, "steps in full precision at first; at least 2 with error "
-       "feedback or warm start", 0, 1e9},
-      {"min_compression_rate", defaults.min_compression_rate, "compress a tensor only if that makes it this many "
-       "times smaller", 0, 1e9},
-      {"use_error_feedback", defaults.use_error_feedback, "add to the next gradient what compression left out"},
+      {"start_iteration", defaults.start_iteration,
+       "steps in full precision at first; at least 2 with error "
+       "feedback or warm start",
+       0, 1e9},
+      {"min_compression_rate", defaults.min_compression_rate,
+       "compress a tensor only if that makes it this many "
+       "times smaller",
+       0, 1e9},
+      {"use_error_feedback", defaults.use_error_feedback,
+       "add to the next gradient what compression left out"},
       {"warm_start", defaults.warm_start, "begin with the last step's Q, not with a random one"},
-      {"orthogonalization_epsilon", defaults.orthogonalization_epsilon, "added to a column's norm before the "
-       "division by it", 0, 1},
+      {"orthogonalization_epsilon", defaults.orthogonalization_epsilon,
+       "added to a column's norm before the "
+       "division by it",
+       0, 1},
       {"random_seed", defaults.random_seed, "seed of the random Q", 0, 4294967295.0},
-      {"batch_tensors_with_same_shape", defaults.batch_tensors_with_same_shape, "draw the random Q of tensors "
+      {"batch_tensors_with_same_shape", defaults.batch_tensors_with_same_shape,
+       "draw the random Q of tensors "
        "with equal shapes at once"},
       kernels_option(),
   };
 }
 
-const RegisterScheme ddp({"powersgd",
-                          Implementation::ddp,
-                          "low-rank approximation by one power iteration a step, as PyTorch's powerSGD_hook",
-                          specs(),
-                          [](const OptionValues& values) {
-                            return "rank " + std::to_string(std::get<std::int64_t>(values.at("rank")));
-                          },
-                          [](const OptionValues& values) { return std::make_unique<DdpPowerSgd>(read(values)); }});
+const RegisterScheme ddp(
+    {"powersgd", Implementation::ddp,
+     "low-rank approximation by one power iteration a step, as PyTorch's powerSGD_hook", specs(),
+     [](const OptionValues& values) {
+       return "rank " + std::to_string(std::get<std::int64_t>(values.at("rank")));
+     },
+     [](const OptionValues& values) { return std::make_unique<DdpPowerSgd>(read(values)); }});
 
 }  // namespace
 }  // namespace psgd

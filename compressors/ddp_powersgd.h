@@ -31,12 +31,12 @@ struct DdpPowerSgdOptions {
 /// all matrices of a bucket; all other tensors whole. ResNet-18 at width 64: rank 1 183,740 bytes, rank 2
 /// 329,040, rank 4 619,640; the first `start_iteration` steps: full precision.
 ///
-/// A tensor is compressed if it has two dimensions or more and (rows + columns) rank min_compression_rate
-/// < rows columns, with the rank clipped to min(rows, columns) as in PyTorch. (For a minimum rate of 1 or more,
+/// A tensor is compressed if it has two dimensions or more and (rows + columns) rank min_compression_rate <
+/// rows columns, with the rank clipped to min(rows, columns) as in PyTorch. (For a minimum rate of 1 or more,
 /// clipping makes no difference to this.)
 ///
-/// Where PyTorch's hook gives NaN (a column of zeros under epsilon 0, or a Q that is not finite), this one does
-/// not: see gram_schmidt, and such columns of a warm-start Q are drawn again, the same on every worker
+/// Where PyTorch's hook gives NaN (a column of zeros under epsilon 0, or a Q that is not finite), this one
+/// does not: see gram_schmidt, and such columns of a warm-start Q are drawn again, the same on every worker
 /// ("redrawn_columns" counts them). `batch_tensors_with_same_shape` matters only to the random Q: it is drawn
 /// for all matrices of one shape at once, as in PyTorch; the loops are batched in any case.
 class DdpPowerSgd : public Scheme {

@@ -106,8 +106,8 @@ void project_rows(const MatrixView& m, std::int64_t row, std::int64_t begin, std
       });
 }
 
-/// Q is read and written for every few rows, so it is made piece by piece, each small enough for the first-level
-/// cache. From the last row to the first: encode has just left the last ones in the cache.
+/// Q is read and written for every few rows, so it is made piece by piece, each small enough for the
+/// first-level cache. From the last row to the first: encode has just left the last ones in the cache.
 template <int Rank>
 void project_all(const MatrixView& m) {
   constexpr int rows = rows_at_once(Rank, Rank + 1);

@@ -7,8 +7,8 @@ namespace psgd::fast {
 /// The ranks that have loops of their own.
 constexpr std::int64_t kLargestRank = 8;
 
-/// A matrix [rows, columns] and its factors, float32, all contiguous. P and Q are transposed: [rank, rows] and
-/// [rank, columns]. 1 <= rank <= kLargestRank, rank <= min(rows, columns).
+/// A matrix [rows, columns] and its factors, float32, all contiguous. P and Q are transposed: [rank, rows]
+/// and [rank, columns]. 1 <= rank <= kLargestRank, rank <= min(rows, columns).
 struct MatrixView {
   float* gradient;
   float* memory;  ///< nullptr without error feedback: then the input M is the gradient

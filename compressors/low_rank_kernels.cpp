@@ -66,7 +66,8 @@ class FastKernels : public LowRankKernels {
 
  private:
   static bool serves(const LowRankState& state) {
-    return state.p.is_cpu() && state.p.scalar_type() == at::kFloat && fast::kLargestRank >= state.largest_rank();
+    return state.p.is_cpu() && state.p.scalar_type() == at::kFloat &&
+           fast::kLargestRank >= state.largest_rank();
   }
 
   static fast::MatrixView view(const LowRankMatrix& matrix, const Bucket& bucket) {
@@ -95,7 +96,8 @@ std::unique_ptr<LowRankKernels> make_low_rank_kernels(const std::string& name) {
 }
 
 OptionSpec kernels_option() {
-  return {"kernels", std::string(kFast), "'fast' loops, or the plain 'reference' that they are tested against"};
+  return {"kernels", std::string(kFast),
+          "'fast' loops, or the plain 'reference' that they are tested against"};
 }
 
 }  // namespace psgd

@@ -28,7 +28,8 @@ void group_equal_shapes(std::vector<LowRankMatrix>& matrices) {
     const auto same_shape = [&](const LowRankMatrix& other) {
       return other.rows == matrices[i].rows && other.columns == matrices[i].columns;
     };
-    if (std::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(i), same_shape)) continue;
+    if (std::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(i), same_shape))
+      continue;
     std::copy_if(matrices.begin(), matrices.end(), std::back_inserter(grouped), same_shape);
   }
   matrices = std::move(grouped);
@@ -53,8 +54,9 @@ LowRankState::LowRankState(std::vector<Shape> shapes, const at::TensorOptions& o
     : shapes_(std::move(shapes)) {
   const auto type = c10::typeMetaToScalarType(options.dtype());
   if (type != at::kFloat && type != at::kDouble)
-    throw std::invalid_argument(std::string("PowerSGD compresses float32 and float64 gradients, but was given ") +
-                                c10::toString(type) + "; choose dtype float32 or float64");
+    throw std::invalid_argument(
+        std::string("PowerSGD compresses float32 and float64 gradients, but was given ") +
+        c10::toString(type) + "; choose dtype float32 or float64");
   divide_tensors(policy);
   allocate(options, policy.error_memory);
 }
@@ -163,8 +165,8 @@ LowRankState LowRankState::from_layout(const std::string& layout, const LowRankP
     for (std::string size; std::getline(sizes, size, 'x');) shape.push_back(std::stoll(size));
     shapes.push_back(std::move(shape));
   }
-  return LowRankState(std::move(shapes), at::TensorOptions().dtype(type == kFloat64 ? at::kDouble : at::kFloat),
-                      policy);
+  return LowRankState(std::move(shapes),
+                      at::TensorOptions().dtype(type == kFloat64 ? at::kDouble : at::kFloat), policy);
 }
 
 void LowRankState::prepare(const std::vector<at::Tensor>& gradients, const LowRankPolicy& policy,
@@ -175,9 +177,10 @@ void LowRankState::prepare(const std::vector<at::Tensor>& gradients, const LowRa
   LowRankState fresh(std::move(shapes), gradients.front().options(), policy);
   const bool only_moved = fresh.layout() == layout();
   if (has_history && !empty() && !only_moved)
-    throw std::invalid_argument("a bucket held " + layout() + " and now holds " + fresh.layout() +
-                                ", but its error memory and its Q belong to the former; start compression only "
-                                "after the buckets have been rebuilt");
+    throw std::invalid_argument(
+        "a bucket held " + layout() + " and now holds " + fresh.layout() +
+        ", but its error memory and its Q belong to the former; start compression only "
+        "after the buckets have been rebuilt");
   if (only_moved) {
     fresh.q.copy_(q);
     if (memory.defined()) fresh.memory.copy_(memory);

@@ -33,17 +33,18 @@ struct WholeTensor {
 struct LowRankPolicy {
   std::int64_t rank = 1;
   bool error_memory = true;
-  /// Whether P and Q of tensors with equal matrix shapes lie next to each other (PyTorch's hook), in the order
-  /// of the first of each shape; else all in the order of the bucket (the paper's code).
+  /// Whether P and Q of tensors with equal matrix shapes lie next to each other (PyTorch's hook), in the
+  /// order of the first of each shape; else all in the order of the bucket (the paper's code).
   bool group_equal_shapes = false;
   /// Whether to compress a tensor of this many dimensions with these rows, columns and (clipped) rank.
-  std::function<bool(std::int64_t dimensions, std::int64_t rows, std::int64_t columns, std::int64_t rank)> compress;
+  std::function<bool(std::int64_t dimensions, std::int64_t rows, std::int64_t columns, std::int64_t rank)>
+      compress;
 };
 
 /// A bucket's division into matrices and whole tensors, with everything allocated that a step needs.
 ///
-/// P and Q of all matrices lie in one piece of memory each, so that one all-reduce carries them. They are kept
-/// transposed, so that a column is contiguous: for the loops over rows of M as for orthogonalisation.
+/// P and Q of all matrices lie in one piece of memory each, so that one all-reduce carries them. They are
+/// kept transposed, so that a column is contiguous: for the loops over rows of M as for orthogonalisation.
 class LowRankState {
  public:
   LowRankState() = default;
@@ -51,9 +52,9 @@ class LowRankState {
   LowRankState(std::vector<std::vector<std::int64_t>> shapes, const at::TensorOptions& options,
                const LowRankPolicy& policy);
 
-  /// Lays this out anew unless it was made for tensors like these, in this order. Keeps the contents when only
-  /// the device differs (after loading). Throws std::invalid_argument when the tensors are others and this
-  /// `has_history`: error memory or a warm-start Q that would be lost.
+  /// Lays this out anew unless it was made for tensors like these, in this order. Keeps the contents when
+  /// only the device differs (after loading). Throws std::invalid_argument when the tensors are others and
+  /// this `has_history`: error memory or a warm-start Q that would be lost.
   void prepare(const std::vector<at::Tensor>& gradients, const LowRankPolicy& policy, bool has_history);
   bool fits(const std::vector<at::Tensor>& gradients) const;
   bool empty() const { return shapes_.empty(); }
@@ -67,15 +68,16 @@ class LowRankState {
   std::string layout() const;
   static LowRankState from_layout(const std::string& layout, const LowRankPolicy& policy);
 
-  /// Shows layout, error memory and, if `with_q`, Q to a visitor under keys that begin with `prefix`. A layout
-  /// that comes back changed (loading) makes this anew.
+  /// Shows layout, error memory and, if `with_q`, Q to a visitor under keys that begin with `prefix`. A
+  /// layout that comes back changed (loading) makes this anew.
   void visit(const std::string& prefix, const LowRankPolicy& policy, bool with_q, StateVisitor& visitor);
 
   std::int64_t largest_rank() const;
 
   /// Redraws the columns of a warm-start Q that can no longer be used (see is_dead_column). In matrices of a
-  /// rank above `zero_is_dead_up_to`, columns of zeros are left alone (QR makes a usable Q of them). The numbers
-  /// depend on `seed` and the column's place alone, so all workers draw the same. Returns how many it redrew.
+  /// rank above `zero_is_dead_up_to`, columns of zeros are left alone (QR makes a usable Q of them). The
+  /// numbers depend on `seed` and the column's place alone, so all workers draw the same. Returns how many it
+  /// redrew.
   std::int64_t redraw_dead_columns(std::uint64_t seed, std::int64_t zero_is_dead_up_to);
 
   std::vector<LowRankMatrix> matrices;      ///< in the order of their P and Q

@@ -28,8 +28,9 @@ void NumpyRandom::from_text(const std::string& text) {
   source.imbue(std::locale::classic());
   std::mt19937 engine;
   if (!(source >> engine))
-    throw std::invalid_argument("the random generator's state must be the text of an MT19937 engine, but is '" +
-                                text.substr(0, 40) + "...'; the checkpoint is damaged");
+    throw std::invalid_argument(
+        "the random generator's state must be the text of an MT19937 engine, but is '" + text.substr(0, 40) +
+        "...'; the checkpoint is damaged");
   engine_ = engine;
 }
 

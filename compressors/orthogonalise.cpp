@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace psgd {
 namespace {
@@ -88,7 +89,8 @@ void form_q(T* columns, std::int64_t length, std::int64_t rank, const double* ta
   for (std::int64_t j = rank - 1; j >= 0; --j) {
     T* const v = columns + j * length;
     const std::int64_t n = length - j;
-    for (std::int64_t k = j + 1; k < rank; ++k) Reflection<T>::apply(v + j, taus[j], columns + k * length + j, n);
+    for (std::int64_t k = j + 1; k < rank; ++k)
+      Reflection<T>::apply(v + j, taus[j], columns + k * length + j, n);
     for (std::int64_t i = j + 1; i < length; ++i) v[i] = static_cast<T>(-taus[j] * static_cast<double>(v[i]));
     v[j] = static_cast<T>(1 - taus[j]);
     fill_zero(v, j);
@@ -123,7 +125,8 @@ void gram_schmidt(T* columns, std::int64_t length, std::int64_t rank, double eps
       continue;
     }
     const double divisor = left.dependent ? left.norm : left.norm + epsilon;
-    for (std::int64_t i = 0; i < length; ++i) column[i] = static_cast<T>(static_cast<double>(column[i]) / divisor);
+    for (std::int64_t i = 0; i < length; ++i)
+      column[i] = static_cast<T>(static_cast<double>(column[i]) / divisor);
   }
 }
 

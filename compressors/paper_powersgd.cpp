@@ -88,7 +88,8 @@ void PaperPowerSgd::prepare_q() {
     return;
   }
   for (auto& matrix : state_.matrices)
-    matrix.q.copy_(draw_(matrix.columns, matrix.rank, state_.q.scalar_type()).view({matrix.columns, matrix.rank}).t());
+    matrix.q.copy_(
+        draw_(matrix.columns, matrix.rank, state_.q.scalar_type()).view({matrix.columns, matrix.rank}).t());
   q_is_warm_ = options_.reuse_query;
 }
 
@@ -124,20 +125,20 @@ std::vector<OptionSpec> specs() {
   const PaperPowerSgdOptions defaults;
   return {
       {"rank", defaults.rank, "rank of the approximation", 1, 1024},
-      {"reuse_query", defaults.reuse_query, "warm start: begin with the last step's Q, not with a random one"},
+      {"reuse_query", defaults.reuse_query,
+       "warm start: begin with the last step's Q, not with a random one"},
       {"seed", defaults.seed, "seed of the random Q", 0, 4294967295.0},
       kernels_option(),
   };
 }
 
-const RegisterScheme paper({"powersgd",
-                            Implementation::paper,
-                            "low-rank approximation by one power iteration a step, as the paper's RankKReducer",
-                            specs(),
-                            [](const OptionValues& values) {
-                              return "rank " + std::to_string(std::get<std::int64_t>(values.at("rank")));
-                            },
-                            [](const OptionValues& values) { return std::make_unique<PaperPowerSgd>(read(values)); }});
+const RegisterScheme paper(
+    {"powersgd", Implementation::paper,
+     "low-rank approximation by one power iteration a step, as the paper's RankKReducer", specs(),
+     [](const OptionValues& values) {
+       return "rank " + std::to_string(std::get<std::int64_t>(values.at("rank")));
+     },
+     [](const OptionValues& values) { return std::make_unique<PaperPowerSgd>(read(values)); }});
 
 }  // namespace
 }  // namespace psgd

@@ -27,8 +27,9 @@ struct PaperPowerSgdOptions {
 /// all matrices; tensors with one dimension or none whole, in a third that runs while P is orthogonalised.
 /// ResNet-18 at width 64: rank 1 183,740 bytes, rank 2 329,040, rank 4 619,640, from the first step.
 ///
-/// Differs from PyTorch's hook: every tensor of two dimensions or more is compressed; Q is not orthogonalised;
-/// Gram-Schmidt for every rank, with 1e-8 added to each norm; whole tensors have no error memory (it stays 0).
+/// Differs from PyTorch's hook: every tensor of two dimensions or more is compressed; Q is not
+/// orthogonalised; Gram-Schmidt for every rank, with 1e-8 added to each norm; whole tensors have no error
+/// memory (it stays 0).
 ///
 /// Where the original stands still, this does not: a column of a reused Q that has become zero (the layer had
 /// no gradient) would stay zero for ever; it is drawn again, the same on every worker ("redrawn_columns").

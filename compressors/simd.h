@@ -21,7 +21,9 @@ struct FloatVector {
   static FloatVector zero() { return {_mm512_setzero_ps()}; }
   static FloatVector all(float x) { return {_mm512_set1_ps(x)}; }
   static FloatVector load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static FloatVector load(const float* p, std::int64_t count) { return {_mm512_maskz_loadu_ps(mask(count), p)}; }
+  static FloatVector load(const float* p, std::int64_t count) {
+    return {_mm512_maskz_loadu_ps(mask(count), p)};
+  }
   void store(float* p) const { _mm512_storeu_ps(p, v); }
   void store(float* p, std::int64_t count) const { _mm512_mask_storeu_ps(p, mask(count), v); }
   /// Past the cache; p is aligned to a vector.
@@ -38,7 +40,9 @@ struct FloatVector {
   friend FloatVector operator-(FloatVector a, FloatVector b) { return {_mm512_sub_ps(a.v, b.v)}; }
   friend FloatVector operator*(FloatVector a, FloatVector b) { return {_mm512_mul_ps(a.v, b.v)}; }
   /// a b + c
-  friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+  }
 #elif defined(__AVX2__) && defined(__FMA__)
   static constexpr int width = 8;
   static constexpr int registers = 16;
@@ -65,7 +69,9 @@ struct FloatVector {
   friend FloatVector operator-(FloatVector a, FloatVector b) { return {_mm256_sub_ps(a.v, b.v)}; }
   friend FloatVector operator*(FloatVector a, FloatVector b) { return {_mm256_mul_ps(a.v, b.v)}; }
   /// a b + c
-  friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+  friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) {
+    return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+  }
 #else
 #define PSGD_PLAIN_VECTOR 1
   static constexpr int width = 8;
@@ -107,8 +113,8 @@ struct FloatVector {
   friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) { return a * b + c; }
 #endif
 
-  /// Lets the compiler load this once. GCC would make the load an operand of every instruction that uses it, and
-  /// loads across cache lines, which gradients in a bucket need, are what these loops have least of.
+  /// Lets the compiler load this once. GCC would make the load an operand of every instruction that uses it,
+  /// and loads across cache lines, which gradients in a bucket need, are what these loops have least of.
   void keep_in_register() {
 #ifndef PSGD_PLAIN_VECTOR
     asm("" : "+v"(v));

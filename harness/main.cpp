@@ -7,6 +7,7 @@
 
 #include "harness/commands/check_commands.h"
 #include "harness/commands/export_command.h"
+#include "harness/commands/job.h"
 #include "harness/commands/list_command.h"
 #include "harness/commands/reduce_command.h"
 #include "harness/commands/train_command.h"
@@ -27,7 +28,7 @@ int run_program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? psgd::kFinished : psgd::kUsage;
+    return psgd::end_at_command_line(app, error);
   }
   return run();
 }

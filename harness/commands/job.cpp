@@ -4,9 +4,14 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include "harness/error.h"
 #include "harness/train/agreement.h"
 #include "harness/train/device.h"
+#include "harness/train/trainer_parts.h"
 #include "harness/train/worker_table.h"
 
 namespace psgd {
@@ -30,6 +35,17 @@ void check_workers(const Options& options, const MpiSession& session) {
                    std::to_string(session.workers()));
 }
 
+/// This worker's number, as the launcher told it; 0 without a launcher.
+int worker_number_from_launcher() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* text = std::getenv(variable)) return std::atoi(text);
+  return 0;
+}
+
+std::string placed(const MpiSession& session, const std::string& message) {
+  return "worker " + std::to_string(session.worker()) + " on " + host_name() + ": " + message;
+}
+
 /// Paper communicates from the main thread alone; in PyTorch DDP main and hook thread take turns. What cannot be read
 /// here is reported once MPI runs, when the workers can agree on one message.
 int thread_level_for(const OptionArguments& arguments) {
@@ -48,6 +64,7 @@ int work_on(const OptionArguments& arguments, MpiSession& session, const std::fu
   agree(*job.collectives, [&] {
     job.options = read_options(arguments);
     validate(job.options);
+    make_scheme(job.options);  // refuses options that contradict each other
     check_workers(job.options, session);
     job.device = choose_device(job.options.device, session.local_worker());
   });
@@ -82,11 +99,21 @@ int run_job(const OptionArguments& arguments, const std::function<int(Job&)>& wo
     job.collectives.reset();
     return error.status;
   } catch (const c10::Error& error) {
-    on_failure(error.what_without_backtrace());
+    on_failure(placed(*job.session, error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    on_failure(error.what());
+    on_failure(placed(*job.session, error.what()));
   }
   MpiSession::abort(kFailed);
+}
+
+int end_at_command_line(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_error = error.get_exit_code() != 0;
+  if (worker_number_from_launcher() == 0)
+    app.exit(error);
+  else if (is_error)
+    // The launcher kills all when one has failed; worker 0 must have had its say by then.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  return is_error ? kUsage : kFinished;
 }
 
 }  // namespace psgd

@@ -109,7 +109,17 @@ Json parse_value(const std::string& key, const std::string& text, const std::str
   }
 }
 
+/// Options are stored as JSON, which is UTF-8; a file's text is checked by its parser.
+bool is_utf8(const std::string& text) {
+  try {
+    return !Json(text).dump().empty();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 Assignment parse_assignment(const std::string& text, const std::string& origin) {
+  if (!is_utf8(text)) throw UsageError(origin + ": expected UTF-8, found " + shown(text));
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw UsageError(origin + ": expected key=value, found '" + text + "'");

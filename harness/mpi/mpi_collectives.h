@@ -61,6 +61,11 @@ class MpiCollectives final : public Collectives {
   /// Counts from 0 again; what the set-up sent is no part of a run.
   void forget_traffic() { counts_ = {}; }
   Wait wait() const { return wait_; }
+  /// Whether some thread is inside a collective at this moment; for whoever watches from another thread.
+  bool is_busy() {
+    const std::unique_lock attempt(lock_, std::try_to_lock);
+    return !attempt.owns_lock();
+  }
 
   /// Compares every kind of collective with a sum formed here, at sizes around the ones where MPI changes its
   /// algorithm. Throws Error naming the collective and the first wrong element.

@@ -23,8 +23,9 @@ std::vector<NamedTensor> named_parameters(const torch::nn::Module& model) {
 
 std::vector<NamedTensor> named_weights_and_buffers(const torch::nn::Module& model) {
   auto found = named_parameters(model);
+  // By name, not by type: LibTorch's to(float64) converts batch norm's integer counters too.
   for (const auto& item : model.named_buffers())
-    if (item.value().is_floating_point()) found.push_back({item.key(), item.value()});
+    if (!item.key().ends_with("num_batches_tracked")) found.push_back({item.key(), item.value()});
   return found;
 }
 

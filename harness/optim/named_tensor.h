@@ -18,8 +18,8 @@ struct NamedTensor {
 /// The model's parameters, in registration order.
 std::vector<NamedTensor> named_parameters(const torch::nn::Module& model);
 
-/// The model's parameters, then its floating-point buffers (running mean and variance of each batch norm).
-/// Left out: counters, which no forward pass reads and of which a mean would mean nothing.
+/// The model's parameters, then the running mean and variance of each batch norm. Left out: batch norm's
+/// counters, which no forward pass reads and of which a mean would mean nothing.
 std::vector<NamedTensor> named_weights_and_buffers(const torch::nn::Module& model);
 
 /// Shows `value` to `visitor` under `key`. What a loading visitor puts in its place is copied into the

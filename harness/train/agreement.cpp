@@ -38,9 +38,10 @@ void agree(MpiCollectives& collectives, const std::function<void()>& work) {
   const auto space = first->find(' ');
   const int status = std::stoi(first->substr(0, space));
   std::string message = first->substr(space + 1, line_end - space - 1);
-  if (failures.item<std::int64_t>() < collectives.size())
+  const bool everywhere = failures.item<std::int64_t>() == collectives.size() || status == kUsage;
+  if (!everywhere)
     message = "worker " + std::to_string(first - all.begin()) + " on " + first->substr(line_end + 1) + ": " + message;
-  throw AgreedError(message, status);
+  throw AgreedError(message, status, everywhere);
 }
 
 }  // namespace psgd

@@ -1,5 +1,9 @@
 #include "harness/train/checkpoint.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -14,7 +18,9 @@ namespace psgd {
 namespace {
 
 constexpr std::size_t kKept = 2;
+constexpr const char* kPartial = ".partial";
 constexpr const char* kFormat = "powersgd-bench checkpoint 1";
+constexpr const char* kRecords[] = {"metrics.jsonl", "batches.jsonl"};
 
 std::string sha256_of(const std::string& bytes) {
   Sha256 digest;
@@ -27,7 +33,7 @@ std::string worker_file(int worker) { return "worker-" + std::to_string(worker) 
 std::string read_whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
-  bytes << file.rdbuf();
+  if (file) bytes << file.rdbuf();
   if (!file) throw Error("checkpoint file " + path.string() + " is missing or cannot be read");
   return std::move(bytes).str();
 }
@@ -37,7 +43,36 @@ nlohmann::ordered_json read_manifest(const std::filesystem::path& folder) {
   const auto manifest = nlohmann::ordered_json::parse(read_whole(path), nullptr, /*allow_exceptions=*/false);
   if (manifest.is_discarded() || !manifest.is_object() || manifest.value("format", "") != kFormat)
     throw Error(path.string() + " is damaged or of another version: expected format '" + kFormat + "'");
+  for (const char* key : {"workers", "files", "config", "records"})
+    if (!manifest.contains(key)) throw Error(path.string() + " is damaged: it lacks '" + key + "'");
   return manifest;
+}
+
+std::uintmax_t size_of(const std::filesystem::path& path) {
+  return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0;
+}
+
+/// Puts `from` in the place of `to`, which may exist: there is never a moment at which neither is there.
+void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    std::filesystem::remove_all(from);
+  } else {  // nothing there yet, or a file system that cannot exchange
+    std::filesystem::remove_all(to);
+    std::filesystem::rename(from, to);
+  }
+  // The new name itself must reach the disk too.
+  const int folder = ::open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
+}
+
+/// What the manifest says of a worker's file.
+const nlohmann::ordered_json& entry_of(const nlohmann::ordered_json& manifest, int worker) {
+  for (const auto& entry : manifest.at("files"))
+    if (entry.at("worker") == worker) return entry;
+  throw Error("the checkpoint's manifest.json lacks worker " + std::to_string(worker));
 }
 
 /// The bytes of this worker's file, as long and with the hash that the manifest says.
@@ -46,8 +81,8 @@ std::string read_checked(const std::filesystem::path& path, const nlohmann::orde
   const auto expected = entry.at("bytes").get<std::size_t>();
   if (bytes.size() != expected)
     throw Error("checkpoint file " + path.string() + " has " + std::to_string(bytes.size()) + " bytes, but " +
-                std::to_string(expected) + " were written: it was cut; remove its folder to use an earlier checkpoint");
-  if (sha256_of(bytes) != entry.at("sha256"))
+                std::to_string(expected) + " were written; remove its folder to use an earlier checkpoint");
+  if (sha256_of(bytes) != entry.at("sha256").get<std::string>())
     throw Error("checkpoint file " + path.string() + " is not what was written (another SHA-256); remove its folder to "
                 "use an earlier checkpoint");
   return bytes;
@@ -87,7 +122,7 @@ std::string config_differences(const nlohmann::ordered_json& saved, const nlohma
 }
 
 Checkpoints::Checkpoints(std::filesystem::path run_folder, MpiCollectives& collectives)
-    : root_(std::move(run_folder) / "checkpoint"), collectives_(collectives) {}
+    : run_folder_(std::move(run_folder)), root_(run_folder_ / "checkpoint"), collectives_(collectives) {}
 
 std::filesystem::path Checkpoints::folder(std::int64_t step) const { return root_ / ("step-" + std::to_string(step)); }
 
@@ -97,9 +132,21 @@ std::int64_t Checkpoints::newest(const std::filesystem::path& run_folder) {
 }
 
 void Checkpoints::save(std::int64_t step, const nlohmann::ordered_json& config, const VisitState& visit) {
-  const bool leads = collectives_.worker() == 0;
   auto partial = folder(step);
-  partial += ".partial";
+  partial += kPartial;
+  try {
+    write(step, partial, config, visit);
+  } catch (const AgreedError&) {
+    // On a full disk the space is needed for better things.
+    std::error_code error;
+    if (collectives_.worker() == 0) std::filesystem::remove_all(partial, error);
+    throw;
+  }
+}
+
+void Checkpoints::write(std::int64_t step, const std::filesystem::path& partial,
+                        const nlohmann::ordered_json& config, const VisitState& visit) {
+  const bool leads = collectives_.worker() == 0;
   agree(collectives_, [&] {
     if (!leads) return;
     std::filesystem::remove_all(partial);
@@ -116,11 +163,12 @@ void Checkpoints::save(std::int64_t step, const nlohmann::ordered_json& config, 
     files.push_back(nlohmann::ordered_json::parse(text));
   agree(collectives_, [&] {
     if (!leads) return;
+    nlohmann::ordered_json records;
+    for (const char* name : kRecords) records[name] = size_of(run_folder_ / name);
     const nlohmann::ordered_json manifest = {{"format", kFormat}, {"step", step}, {"workers", collectives_.size()},
-                                             {"files", files}, {"config", config}};
+                                             {"files", files}, {"records", records}, {"config", config}};
     write_atomically(partial / "manifest.json", manifest.dump(2) + "\n");
-    std::filesystem::remove_all(folder(step));
-    std::filesystem::rename(partial, folder(step));
+    put_in_place(partial, folder(step));
     remove_old(step);
   });
 }
@@ -131,6 +179,11 @@ void Checkpoints::remove_old(std::int64_t newest_step) const {
     std::filesystem::remove_all(folder(steps.front()));
     steps.erase(steps.begin());
   }
+  // What a process left that was killed while it wrote.
+  std::vector<std::filesystem::path> partial;
+  for (const auto& entry : std::filesystem::directory_iterator(root_))
+    if (entry.path().extension() == kPartial) partial.push_back(entry.path());
+  for (const auto& path : partial) std::filesystem::remove_all(path);
 }
 
 void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, const VisitState& visit) {
@@ -143,9 +196,29 @@ void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, 
     if (const auto differences = config_differences(manifest.at("config"), config); !differences.empty())
       throw UsageError("the checkpoint in " + folder(step).string() + " belongs to another configuration: " + differences);
     bytes = read_checked(folder(step) / worker_file(collectives_.worker()),
-                         manifest.at("files").at(static_cast<std::size_t>(collectives_.worker())));
+                         entry_of(manifest, collectives_.worker()));
   });
-  agree(collectives_, [&] { unpack_state(bytes, visit); });
+  agree(collectives_, [&] {
+    try {
+      unpack_state(bytes, visit);
+    } catch (const c10::Error& error) {
+      throw Error("the checkpoint in " + folder(step).string() + ": " + error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      throw Error("the checkpoint in " + folder(step).string() + ": " + error.what());
+    }
+  });
+}
+
+void Checkpoints::cut_records(std::int64_t step) const {
+  const auto records = read_manifest(folder(step)).at("records");
+  for (const char* name : kRecords)
+    if (const auto size = size_of(run_folder_ / name), expected = records.at(name).get<std::uintmax_t>(); size < expected)
+      throw Error((run_folder_ / name).string() + " has " + std::to_string(size) + " bytes, but " +
+                  std::to_string(expected) + " when the checkpoint of step " + std::to_string(step) +
+                  " was written: lines are missing");
+  for (const char* name : kRecords)
+    if (std::filesystem::exists(run_folder_ / name))
+      std::filesystem::resize_file(run_folder_ / name, records.at(name).get<std::uintmax_t>());
 }
 
 }  // namespace psgd

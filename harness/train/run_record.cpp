@@ -6,6 +6,7 @@
 #include "harness/config/config_reader.h"
 #include "harness/records/provenance.h"
 #include "harness/records/run_folder.h"
+#include "harness/train/file_lock.h"
 #include "harness/train/worker_table.h"
 
 namespace psgd {
@@ -71,17 +72,22 @@ nlohmann::ordered_json begin_run_record(const Options& options, const Dataset& d
             {"augmented", options.augment}}}};
 }
 
-void mark_failed(const std::filesystem::path& folder, const std::string& message) {
+Marked mark_failed(const std::filesystem::path& folder, const std::string& message) {
   try {
+    const FileLock lock(folder, FileLock::Mode::wait);
     std::ifstream file(folder / "run.json");
     auto run = nlohmann::ordered_json::parse(file);
-    if (run.at("status") != "running") return;
+    if (run.at("status") != "running") return Marked::before;
     run["status"] = "failed";
     run["message"] = message;
     run["ended"] = utc_now();
-    write_atomically(folder / "run.json", run.dump(2) + "\n");
+    // Under a name of its own: worker 0 may be replacing run.json at this moment.
+    const auto aside = folder / "run.json.failed";
+    write_atomically(aside, run.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    std::filesystem::rename(aside, folder / "run.json");
+    return Marked::now;
   } catch (const std::exception&) {
-    // The job is failing already, and its own message is on the way; there is nobody left to tell.
+    return Marked::impossible;  // the job is failing already, and its own message is on the way
   }
 }
 

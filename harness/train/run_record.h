@@ -30,8 +30,15 @@ std::string scheme_label(const Options& options);
 /// `rank` as in timingResults.json: 0 for full precision, the matrix rank, or the label.
 nlohmann::ordered_json scheme_rank(const Options& options);
 
+/// What mark_failed() did.
+enum class Marked {
+  now,         ///< run.json says "failed", with this message
+  before,      ///< it did not say "running" any more: another worker was first
+  impossible,  ///< it cannot be read or replaced
+};
+
 /// Sets a run's status to "failed" with a message, if run.json still says "running". Any worker may call this at any
-/// time, also from another thread: it reads and replaces run.json, and keeps silent if it cannot.
-void mark_failed(const std::filesystem::path& folder, const std::string& message);
+/// time, also from another thread; of several that call it at once, one is first. Never throws.
+Marked mark_failed(const std::filesystem::path& folder, const std::string& message);
 
 }  // namespace psgd

@@ -52,7 +52,7 @@ class Unpacker final : public StateVisitor {
   void check_all_used() const {
     for (const auto& item : dictionary_)
       if (!used_.contains(item.key().toStringRef()))
-        throw Error("the checkpoint holds '" + item.key().toStringRef() + "', which this run does not have");
+        throw Error("it holds '" + item.key().toStringRef() + "', which this run does not have");
   }
 
  private:
@@ -62,10 +62,10 @@ class Unpacker final : public StateVisitor {
     return dictionary_.at(key);
   }
   [[noreturn]] static void missing(const std::string& key) {
-    throw Error("the checkpoint lacks '" + key + "', which this run needs");
+    throw Error("it lacks '" + key + "', which this run needs");
   }
   [[noreturn]] static void mistyped(const std::string& key, const char* expected) {
-    throw Error("the checkpoint's '" + key + "' is not " + expected);
+    throw Error("its '" + key + "' is not " + expected);
   }
   const c10::impl::GenericDict& dictionary_;
   std::set<std::string> used_;
@@ -85,9 +85,9 @@ void unpack_state(const std::string& bytes, const std::function<void(StateVisito
   try {
     content = torch::pickle_load({bytes.begin(), bytes.end()});
   } catch (const c10::Error& error) {
-    throw Error("the checkpoint's content cannot be read: " + std::string(error.what_without_backtrace()));
+    throw Error("its content cannot be read: " + std::string(error.what_without_backtrace()));
   }
-  if (!content.isGenericDict()) throw Error("the checkpoint's content is not a dictionary");
+  if (!content.isGenericDict()) throw Error("its content is not a dictionary");
   const auto dictionary = content.toGenericDict();
   Unpacker unpacker(dictionary);
   visit(unpacker);

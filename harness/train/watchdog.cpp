@@ -6,8 +6,11 @@
 
 namespace psgd {
 
-Watchdog::Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall)
-    : limit_(limit_seconds), on_stall_(std::move(on_stall)), thread_([this] { watch(); }) {}
+Watchdog::Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall, std::function<bool()> waits)
+    : limit_(limit_seconds),
+      on_stall_(std::move(on_stall)),
+      waits_(waits ? std::move(waits) : [] { return false; }),
+      thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -25,8 +28,8 @@ void Watchdog::enter(const char* phase) {
 
 void Watchdog::watch() {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::duration<double> limit(limit_);
-  const std::chrono::duration<double> interval = std::min(limit / 10, std::chrono::duration<double>(1));
+  using Seconds = std::chrono::duration<double>;
+  const Seconds interval = std::min(Seconds(limit_ / 10), Seconds(1));
   std::unique_lock guard(lock_);
   std::int64_t seen = reports_.load();
   auto since = Clock::now();
@@ -34,12 +37,17 @@ void Watchdog::watch() {
     if (const auto now_seen = reports_.load(); now_seen != seen) {
       seen = now_seen;
       since = Clock::now();
-    } else if (Clock::now() - since > limit) {
-      std::ostringstream message;
-      message << "no progress for " << limit_ << " s in phase '" << phase_.load() << "'";
-      on_stall_(message.str());
-      return;
+      continue;
     }
+    if (Clock::now() - since <= Seconds(limit_)) continue;
+    const bool waits = waits_();
+    if (waits && Clock::now() - since <= Seconds(2 * limit_)) continue;
+    std::ostringstream message;
+    message << "no progress for " << (waits ? 2 * limit_ : limit_) << " s"
+            << (waits ? ": it waits for another worker, which did not report itself" : "")
+            << " (the limit is watchdog_seconds, " << limit_ << ")";
+    on_stall_(message.str());
+    return;
   }
 }
 

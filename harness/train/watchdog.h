@@ -11,10 +11,15 @@ namespace psgd {
 
 /// Ends a job that stands still. A thread of its own looks whether the worker has reported within the limit; the
 /// worker may itself be stuck in a collective or in a kernel.
+///
+/// When one worker stands still, all others wait for it in a collective. The one to be named is the one that does not
+/// wait: a worker inside a collective has twice the limit, so that the other's watchdog speaks first. Only if all
+/// wait (a network that lost a message, say) does one of them end the job.
 class Watchdog {
  public:
-  /// `on_stall(message)` is called, once, from the watchdog's thread; it must end the process.
-  Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall);
+  /// `on_stall(message)` is called, once, from the watchdog's thread; it must end the process. `waits()`, called from
+  /// the same thread, says whether the worker waits for others at that moment; none: it never does.
+  Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall, std::function<bool()> waits = {});
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -29,6 +34,7 @@ class Watchdog {
 
   double limit_;
   std::function<void(const std::string&)> on_stall_;
+  std::function<bool()> waits_;
   std::atomic<const char*> phase_{"start"};
   std::atomic<std::int64_t> reports_{0};
   std::mutex lock_;

@@ -1,5 +1,5 @@
-// Times the schemes' own work, without communication, on ResNet-18's gradients, and the yardstick: one pass over
-// memory that reads two arrays as large as all gradients and writes one.
+// Times the schemes' own work, without communication, on ResNet-18's gradients, and the yardstick: one pass
+// over memory that reads two arrays as large as all gradients and writes one.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,7 +22,9 @@ class AloneCollectives : public Collectives {
   int worker() const override { return 0; }
   int size() const override { return 1; }
   void all_reduce(at::Tensor&, Traffic) override {}
-  std::unique_ptr<Request> start_all_reduce(at::Tensor&, Traffic) override { return std::make_unique<Done>(); }
+  std::unique_ptr<Request> start_all_reduce(at::Tensor&, Traffic) override {
+    return std::make_unique<Done>();
+  }
   void all_gather(const at::Tensor& values, at::Tensor& received, Traffic) override {
     received.view({-1}).copy_(values.view({-1}));
   }
@@ -86,8 +88,8 @@ BENCHMARK(encode)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond)
 BENCHMARK(project)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
 
-void reduce(benchmark::State& state, Implementation implementation, const std::string& name, std::int64_t rank,
-            const std::string& kernels) {
+void reduce(benchmark::State& state, Implementation implementation, const std::string& name,
+            std::int64_t rank, const std::string& kernels) {
   const auto& entry = SchemeRegistry::instance().find(implementation, name);
   OptionValues given;
   if (rank > 0) {

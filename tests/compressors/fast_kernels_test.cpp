@@ -1,6 +1,8 @@
-// The fast loops against the reference, over shapes that do and do not fill vectors, blocks of rows and pieces
-// of columns, at every rank, with gradients at every place within a vector.
+// The fast loops against the reference, over shapes that do and do not fill vectors, blocks of rows and
+// pieces of columns, at every rank, with gradients at every place within a vector.
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "compressors/low_rank_kernels.h"
 #include "tests/support/buckets.h"

@@ -15,8 +15,9 @@ at::Tensor awkward_values(std::int64_t size) {
   at::Tensor values = at::empty({size}, at::kFloat);
   values.uniform_(-1, 1, at::detail::createCPUGenerator(1));
   float* const v = values.data_ptr<float>();
-  const float special[] = {0.0F,    -0.0F,    65504.0F,  65519.0F, 65520.0F, 1e30F, 6e-8F, 2.9e-8F, -1e-8F, 1e-40F,
-                           2049.0F, 1.00049F, 6.1e-5F, 3e-5F, INFINITY, -INFINITY, NAN};
+  const float special[] = {0.0F,    -0.0F,   65504.0F, 65519.0F,  65520.0F, 1e30F,
+                           6e-8F,   2.9e-8F, -1e-8F,   1e-40F,    2049.0F,  1.00049F,
+                           6.1e-5F, 3e-5F,   INFINITY, -INFINITY, NAN};
   for (std::int64_t i = 0; i < size; ++i)
     if (i % 2 == 1) v[i] = special[(i / 2) % 17];
   return values;
@@ -64,7 +65,8 @@ TEST(Fp16, DoesNotOverflowWhereTheMeanIsRepresentable) {
   // Without the division first, two workers would do; with it, three, whose thirds round upwards.
   for (const int workers : {2, 3, 5, 16})
     for (const float value : {60000.0F, 65504.0F, -65504.0F})
-      EXPECT_NEAR(reduced(workers, [&](int) { return value; }), value, 64) << workers << " workers, " << value;
+      EXPECT_NEAR(reduced(workers, [&](int) { return value; }), value, 64)
+          << workers << " workers, " << value;
 }
 
 TEST(Fp16, CountsWhatIsFlushedToZero) {

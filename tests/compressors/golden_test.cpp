@@ -50,8 +50,8 @@ void expect_close(const at::Tensor& actual, const at::Tensor& expected, const st
   expect_within(actual, expected, tolerance * std::max(scale, 1e-30), what);
 }
 
-/// The unit in the last place of half-precision numbers from 0.5 to 1: the gradients and their sums reach 0.5,
-/// and PyTorch's order of summation differs from ours.
+/// The unit in the last place of half-precision numbers from 0.5 to 1: the gradients and their sums reach
+/// 0.5, and PyTorch's order of summation differs from ours.
 constexpr double kHalfUnit = 1.0 / 2048;
 
 std::vector<std::vector<std::int64_t>> shapes_of(const json& golden) {
@@ -59,8 +59,8 @@ std::vector<std::vector<std::int64_t>> shapes_of(const json& golden) {
 }
 
 /// The gradients of the tensors `order`, in one piece of memory as in a DDP bucket.
-Bucket make_bucket(const std::vector<std::vector<std::int64_t>>& shapes, const std::vector<int>& order, int worker,
-                   int step, bool flat) {
+Bucket make_bucket(const std::vector<std::vector<std::int64_t>>& shapes, const std::vector<int>& order,
+                   int worker, int step, bool flat) {
   Bucket bucket;
   std::vector<at::Tensor> parts;
   for (const int k : order) parts.push_back(golden_gradient(shapes[k], k, worker, step));
@@ -129,7 +129,8 @@ void expect_same_on_all_workers(const std::vector<Outcome>& outcomes) {
   for (const auto& outcome : outcomes)
     for (int t = 0; t < kGoldenSteps; ++t)
       for (std::size_t k = 0; k < outcome.outputs[t].size(); ++k)
-        EXPECT_TRUE(at::equal(outcome.outputs[t][k], outcomes[0].outputs[t][k])) << "step " << t << ", tensor " << k;
+        EXPECT_TRUE(at::equal(outcome.outputs[t][k], outcomes[0].outputs[t][k]))
+            << "step " << t << ", tensor " << k;
 }
 
 // ---- PyTorch DDP ---------------------------------------------------------------------------------------
@@ -153,8 +154,8 @@ std::unique_ptr<Scheme> make_ddp(const std::string& name, const std::string& ker
   return entry.make(SchemeRegistry::resolve(entry, {}));
 }
 
-void check_outputs(const json& expected, const std::vector<int>& order, const std::vector<at::Tensor>& outputs,
-                   bool half, const std::string& what) {
+void check_outputs(const json& expected, const std::vector<int>& order,
+                   const std::vector<at::Tensor>& outputs, bool half, const std::string& what) {
   // The file lists outputs by tensor, the bucket holds them in `order`.
   for (std::size_t place = 0; place < order.size(); ++place) {
     const at::Tensor values = numbers(expected[static_cast<std::size_t>(order[place])]);
@@ -179,8 +180,8 @@ void check_ddp_case(const json& golden, const json& expected, const std::string&
   const auto options = ddp_options(name, kernels);
   if (options.use_error_feedback)
     for (int w = 0; w < kWorkers; ++w)
-      expect_close(outcomes[w].state.tensors.at("bucket.0.memory"), numbers(expected.at("error_per_worker")[w]),
-                   "error of worker " + std::to_string(w));
+      expect_close(outcomes[w].state.tensors.at("bucket.0.memory"),
+                   numbers(expected.at("error_per_worker")[w]), "error of worker " + std::to_string(w));
   if (options.warm_start)
     expect_close(q_as_in_pytorch(outcomes[0].state.tensors.at("bucket.0.q"), options.rank),
                  numbers(expected.at("q_final")), "Q");

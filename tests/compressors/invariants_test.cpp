@@ -1,8 +1,9 @@
-// What must hold for every registered scheme, whatever its algorithm, over numbers of workers and shapes. A new
-// scheme is tested here without a line of its own; give it a row in variants() for options worth a test.
+// What must hold for every registered scheme, whatever its algorithm, over numbers of workers and shapes. A
+// new scheme is tested here without a line of its own; give it a row in variants() for options worth a test.
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
 
 #include "compressors/elementwise.h"
 #include "compressors/scheme.h"
@@ -68,7 +69,8 @@ struct Step {
   std::vector<at::Tensor> memory;
 };
 
-using Gradient = std::function<at::Tensor(const std::vector<std::int64_t>& shape, int tensor, int worker, int step)>;
+using Gradient =
+    std::function<at::Tensor(const std::vector<std::int64_t>& shape, int tensor, int worker, int step)>;
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> result;
@@ -102,7 +104,8 @@ std::vector<std::vector<Step>> run(const Variant& variant, int workers, const Sh
     Bucket bucket = collectives.worker() % 2 == 0 ? flat_bucket(shapes, type) : separate_bucket(shapes, type);
     for (int t = 0; t < steps; ++t) {
       fill(bucket, shapes, gradient, collectives.worker(), t);
-      result[static_cast<std::size_t>(collectives.worker())].push_back(run_step(*scheme, bucket, collectives));
+      result[static_cast<std::size_t>(collectives.worker())].push_back(
+          run_step(*scheme, bucket, collectives));
     }
   });
   return result;
@@ -226,6 +229,29 @@ TEST(Invariants, ZeroGradientsDoNoLastingHarm) {
         EXPECT_LE(error.norm().item<double>(), 0.02 * mean.norm().item<double>()) << "tensor " << k;
       }
     }
+  }
+}
+
+/// PyTorch DDP rebuilds its buckets once, after the first step: other tensors, in another order.
+TEST(Invariants, BucketsMayBeRebuiltAfterTheFirstStep) {
+  const Shapes before = {{9, 14}, {5}};
+  const Shapes after = {{20, 3}, {5}, {9, 14}};
+  for (const auto& variant : variants()) {
+    if (variant.entry->implementation != Implementation::ddp) continue;
+    SCOPED_TRACE(variant.title);
+    std::vector<std::vector<Step>> runs(2);
+    run_workers(2, [&](ThreadCollectives& collectives) {
+      const auto scheme = variant.make();
+      for (int t = 0; t < kSteps; ++t) {
+        const Shapes& shapes = t == 0 ? before : after;
+        Bucket bucket = separate_bucket(shapes);
+        fill(bucket, shapes, golden, collectives.worker(), t);
+        runs[static_cast<std::size_t>(collectives.worker())].push_back(
+            run_step(*scheme, bucket, collectives));
+      }
+    });
+    check_workers_agree(runs);
+    check_nothing_is_lost(runs, tolerance(variant));
   }
 }
 

@@ -1,6 +1,8 @@
 // What is particular to PowerSGD, in both implementations.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compressors/ddp_powersgd.h"
 #include "compressors/paper_powersgd.h"
 #include "tests/support/buckets.h"
@@ -63,7 +65,8 @@ std::unique_ptr<DdpPowerSgd> ddp(std::int64_t rank, bool warm_start, const std::
   return std::make_unique<DdpPowerSgd>(options);
 }
 
-std::unique_ptr<PaperPowerSgd> paper(std::int64_t rank, bool reuse_query, const std::string& kernels = "fast") {
+std::unique_ptr<PaperPowerSgd> paper(std::int64_t rank, bool reuse_query,
+                                     const std::string& kernels = "fast") {
   PaperPowerSgdOptions options;
   options.rank = rank;
   options.reuse_query = reuse_query;
@@ -92,7 +95,8 @@ double distance_to_best_after(Scheme& scheme, std::int64_t rank, int steps) {
   run_workers(1, [&](ThreadCollectives& collectives) {
     at::Tensor output;
     for (int t = 0; t < steps; ++t) output = answer(scheme, matrix, collectives);
-    distance = (output - best_approximation(matrix, rank)).norm().item<double>() / matrix.norm().item<double>();
+    distance =
+        (output - best_approximation(matrix, rank)).norm().item<double>() / matrix.norm().item<double>();
   });
   return distance;
 }
@@ -118,7 +122,8 @@ TEST(FreshQ, IsTheSameOnAllWorkersAndNewAtEachStep) {
       else
         scheme = paper(2, false);
       for (int t = 0; t < 4; ++t)
-        outputs[static_cast<std::size_t>(collectives.worker())].push_back(answer(*scheme, matrix, collectives));
+        outputs[static_cast<std::size_t>(collectives.worker())].push_back(
+            answer(*scheme, matrix, collectives));
     });
     for (int t = 0; t < 4; ++t) {
       EXPECT_TRUE(at::equal(outputs[1][t], outputs[0][t]));
@@ -152,7 +157,8 @@ std::vector<at::Tensor> difficult_matrices() {
 }
 
 /// The output is P Pt M, so output Q = M Q if and only if P spans M Q.
-void expect_spanned(const at::Tensor& output, const at::Tensor& matrix, const at::Tensor& q, double tolerance) {
+void expect_spanned(const at::Tensor& output, const at::Tensor& matrix, const at::Tensor& q,
+                    double tolerance) {
   ASSERT_TRUE(at::isfinite(output).all().item<bool>());
   const at::Tensor wanted = at::mm(matrix, q);
   EXPECT_LE(max_abs(at::mm(output, q) - wanted), tolerance * (max_abs(wanted) + max_abs(matrix)));
@@ -171,7 +177,8 @@ TEST(P, SpansMQInPyTorchDdp) {
             state.take(*scheme);
             const std::int64_t redrawn = scheme->counters().at("redrawn_columns");
             const at::Tensor output = answer(*scheme, matrices[i], collectives);
-            // Steps 0 and 1 are uncompressed, step 2 draws its Q. A redrawn column is not in the state before.
+            // Steps 0 and 1 are uncompressed, step 2 draws its Q. A redrawn column is not in the state
+            // before.
             if (t < 3 || scheme->counters().at("redrawn_columns") != redrawn) continue;
             const at::Tensor q = state.tensors.at("bucket.0.q").view({rank, 30}).t();
             expect_spanned(output, matrices[i], q / q.norm(2, 0, true).clamp_min(1e-30), 2e-5);
@@ -181,7 +188,8 @@ TEST(P, SpansMQInPyTorchDdp) {
 
 TEST(P, SpansMQInPaper) {
   auto matrices = difficult_matrices();
-  matrices.erase(matrices.begin() + 7);  // of norm 1e-12: the paper's 1e-8 in the norm makes P small, not a unit
+  matrices.erase(matrices.begin() +
+                 7);  // of norm 1e-12: the paper's 1e-8 in the norm makes P small, not a unit
   for (std::int64_t rank = 1; rank <= 8; ++rank)
     for (const char* kernels : {"fast", "reference"})
       for (std::size_t i = 0; i < matrices.size(); ++i)
@@ -197,6 +205,59 @@ TEST(P, SpansMQInPaper) {
 }
 
 // ---- details of the originals --------------------------------------------------------------------------
+
+/// P Pt M for the P that Gram-Schmidt makes of M q; rank 1.
+at::Tensor projected(const at::Tensor& matrix, const at::Tensor& q) {
+  at::Tensor p = at::mm(matrix, q);
+  p = p / p.norm();
+  return at::mm(p, at::mm(p.t(), matrix));
+}
+
+TEST(DdpPowerSgd, DrawsQInPyTorchsOrder) {
+  // 14 numbers a Q: fewer than the blocks of 16 in which randn draws, so two at once are not two alone.
+  const Shapes shapes = {{9, 14}, {20, 30}, {9, 14}};
+  for (const bool batched : {false, true})
+    run_workers(1, [&](ThreadCollectives& collectives) {
+      DdpPowerSgdOptions options;
+      options.min_compression_rate = 0;
+      options.start_iteration = 0;
+      options.warm_start = false;
+      options.use_error_feedback = false;
+      options.batch_tensors_with_same_shape = batched;
+      DdpPowerSgd scheme(options);
+      PhaseClock clock;
+      for (const std::uint64_t seed : {209652396U, 398764591U}) {
+        at::Generator generator = at::detail::createCPUGenerator(seed);
+        const at::Tensor both =
+            batched ? at::randn({2, 14, 1}, generator)
+                    : at::stack({at::randn({14, 1}, generator), at::randn({14, 1}, generator)});
+        const std::vector<at::Tensor> q = {both[0], at::randn({30, 1}, generator), both[1]};
+        Bucket bucket = separate_bucket(shapes);
+        for (int k = 0; k < 3; ++k) bucket.gradients[k].copy_(golden_gradient(shapes[k], k, 0, 0));
+        scheme.reduce(bucket, collectives, clock);
+        for (int k = 0; k < 3; ++k)
+          EXPECT_LT(max_abs(bucket.gradients[k] - projected(golden_gradient(shapes[k], k, 0, 0), q[k])), 1e-5)
+              << "tensor " << k << (batched ? ", batched" : "");
+      }
+    });
+}
+
+TEST(RedrawnColumns, DependOnSeedAndPlaceAlone) {
+  LowRankPolicy policy;
+  policy.rank = 2;
+  policy.compress = [](auto, auto, auto, auto) { return true; };
+  const auto redrawn = [&](std::uint64_t seed) {
+    LowRankState state({{9, 14}, {9, 14}}, at::TensorOptions().dtype(at::kFloat), policy);
+    state.matrices[0].q[1].fill_(1);
+    EXPECT_EQ(state.redraw_dead_columns(seed, 2), 3);
+    EXPECT_EQ(max_abs(state.matrices[0].q[1] - 1), 0) << "a column that could be used was redrawn";
+    return state.q;
+  };
+  const at::Tensor q = redrawn(5);
+  EXPECT_TRUE(at::equal(redrawn(5), q));
+  EXPECT_FALSE(at::equal(redrawn(6), q));
+  EXPECT_FALSE(at::equal(q.narrow(0, 28, 14), q.narrow(0, 42, 14)));
+}
 
 TEST(DdpPowerSgd, RefusesABucketThatChanges) {
   run_workers(1, [](ThreadCollectives& collectives) {

@@ -29,7 +29,8 @@ std::unique_ptr<Scheme> make_ddp_powersgd(const OptionValues& given) {
 TEST(Registry, RefusesAnEarlyStartWithErrorFeedbackOrWarmStart) {
   for (const std::int64_t start : {0, 1}) {
     EXPECT_THROW(make_ddp_powersgd({{"start_iteration", start}}), std::invalid_argument);
-    EXPECT_THROW(make_ddp_powersgd({{"start_iteration", start}, {"warm_start", false}}), std::invalid_argument);
+    EXPECT_THROW(make_ddp_powersgd({{"start_iteration", start}, {"warm_start", false}}),
+                 std::invalid_argument);
     EXPECT_THROW(make_ddp_powersgd({{"start_iteration", start}, {"use_error_feedback", false}}),
                  std::invalid_argument);
     EXPECT_NO_THROW(make_ddp_powersgd(

@@ -1,5 +1,5 @@
-// After its first steps, a scheme allocates nothing. Whatever makes a tensor, a view or a request calls operator
-// new, which this file replaces for the whole program by one that counts.
+// After its first steps, a scheme allocates nothing. Whatever makes a tensor, a view or a request calls
+// operator new, which this file replaces for the whole program by one that counts.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -57,7 +57,8 @@ class DoublingCollectives : public Collectives {
     if (values.scalar_type() == at::kFloat)
       for (std::int64_t i = 0; i < n; ++i) values.data_ptr<float>()[i] *= 2;
     else
-      for (std::int64_t i = 0; i < n; ++i) values.data_ptr<at::Half>()[i] = values.data_ptr<at::Half>()[i] * 2.0F;
+      for (std::int64_t i = 0; i < n; ++i)
+        values.data_ptr<at::Half>()[i] = values.data_ptr<at::Half>()[i] * 2.0F;
   }
 };
 

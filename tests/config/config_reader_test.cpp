@@ -159,6 +159,14 @@ TEST(Options, SetReadsJsonWhereItIsJsonAndTextElsewhere) {
     expect_refusal<UsageError>([&] { read_options({}, {text}); }, {"--set"});
 }
 
+TEST(Options, RefusesTextThatCannotBeStored) {
+  expect_refusal<UsageError>([] { read_options({}, {"name=a\xed"}); }, {"--set", "UTF-8"});
+  expect_refusal<UsageError>([] { read_options({}, {"scheme_options.a\xff=1"}); }, {"UTF-8"});
+  expect_refusal<UsageError>([] { read_options({}, {}, {"data_dir=/\xff"}); }, {"--data-dir", "UTF-8"});
+  expect_usage_error("{\"name\": \"a\xed\"}", {"run.json", "UTF-8"});
+  EXPECT_NO_THROW(to_json(read_options({}, {"name=\xc3\xa9"})).dump());
+}
+
 TEST(Options, SchemeOptionsMergeButNotAcrossSchemes) {
   const TemporaryFolder folder;
   const auto base = folder.write(

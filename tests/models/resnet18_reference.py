@@ -1,8 +1,8 @@
 """ResNet-18 for 32x32 images in PyTorch's Python: resnet18_reference.py SEED WIDTH
 
 Prints a line for each parameter: name, shape, SHA-256 of its initial float32 bytes. Then, in float64 and on a
-batch given by a formula, the logits, the norm of each parameter's gradient and, after that one forward pass, the
-sum of each buffer.
+batch given by a formula, the logits, the norm of each parameter's gradient and, after that one forward pass,
+the sum of each buffer.
 """
 import hashlib
 import sys

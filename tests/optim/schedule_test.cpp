@@ -87,6 +87,8 @@ TEST(NamedTensors, BuffersWithoutCounters) {
   const auto all = named_weights_and_buffers(*model);
   EXPECT_EQ(all.size(), 62u + 2 * 20u);
   EXPECT_EQ(all[62].name, "bn1.running_mean");
+  model->to(torch::kFloat64);
+  EXPECT_EQ(named_weights_and_buffers(*model).size(), all.size());
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ inline Bucket flat_bucket(const Shapes& shapes, at::ScalarType type = at::kFloat
 /// The same, each gradient with memory of its own and no flat view.
 inline Bucket separate_bucket(const Shapes& shapes, at::ScalarType type = at::kFloat) {
   Bucket bucket;
-  for (const auto& shape : shapes) bucket.gradients.push_back(at::empty(shape, at::TensorOptions().dtype(type)));
+  for (const auto& shape : shapes)
+    bucket.gradients.push_back(at::empty(shape, at::TensorOptions().dtype(type)));
   return bucket;
 }
 

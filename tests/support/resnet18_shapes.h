@@ -6,7 +6,8 @@
 namespace psgd::test {
 
 /// The shapes of ResNet-18's 62 parameters for 32 x 32 images, in registration order.
-inline std::vector<std::vector<std::int64_t>> resnet18_shapes(std::int64_t width = 64, std::int64_t classes = 10) {
+inline std::vector<std::vector<std::int64_t>> resnet18_shapes(std::int64_t width = 64,
+                                                              std::int64_t classes = 10) {
   std::vector<std::vector<std::int64_t>> shapes;
   const auto batch_norm = [&](std::int64_t channels) { shapes.insert(shapes.end(), 2, {channels}); };
   shapes.push_back({width, 3, 3, 3});

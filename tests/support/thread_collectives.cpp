@@ -70,7 +70,8 @@ void ThreadHub::fail() {
 }
 
 std::int64_t ThreadCollectives::give(const at::Tensor& values, Traffic traffic) {
-  if (!values.is_contiguous()) throw std::logic_error("a collective was given a tensor that is not contiguous");
+  if (!values.is_contiguous())
+    throw std::logic_error("a collective was given a tensor that is not contiguous");
   if (traffic == Traffic::gradient) {
     gradient_bits_ += 8 * values.numel() * static_cast<std::int64_t>(values.element_size());
     ++gradient_calls_;
@@ -90,7 +91,8 @@ std::unique_ptr<Request> ThreadCollectives::start_all_reduce(at::Tensor& values,
 void ThreadCollectives::all_gather(const at::Tensor& values, at::Tensor& received, Traffic traffic) {
   const auto given = hub_.take(give(values, traffic));
   at::Tensor flat = received.view({size(), values.numel()});
-  for (std::size_t w = 0; w < given.size(); ++w) flat[static_cast<std::int64_t>(w)].copy_(given[w].view({-1}));
+  for (std::size_t w = 0; w < given.size(); ++w)
+    flat[static_cast<std::int64_t>(w)].copy_(given[w].view({-1}));
 }
 
 void ThreadCollectives::broadcast(at::Tensor& values, int root, Traffic traffic) {

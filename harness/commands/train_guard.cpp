@@ -1,0 +1,101 @@
+#include "harness/commands/train_guard.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+
+#include "harness/error.h"
+#include "harness/train/run_record.h"
+
+namespace psgd {
+namespace {
+
+/// Should MPI fail to end the job, this process at least ends, which the launcher sees.
+constexpr unsigned kSecondsToAbort = 10;
+
+std::atomic<TrainGuard*> present_guard = nullptr;
+
+[[noreturn]] void end_job() {
+  present_guard = nullptr;  // MPI may call exit()
+  std::signal(SIGALRM, SIG_DFL);
+  ::alarm(kSecondsToAbort);
+  MpiSession::abort(kFailed);
+}
+
+void at_exit() {
+  if (TrainGuard* guard = present_guard.load()) guard->fail("exit() was called in the middle of the run");
+}
+
+/// For exceptions in threads where nobody catches them.
+[[noreturn]] void at_terminate() {
+  std::string text = "ended without a reason given";
+  try {
+    if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {
+    text = "an exception that is no std::exception";
+  }
+  if (TrainGuard* guard = present_guard.load()) guard->fail(text);
+  std::abort();
+}
+
+}  // namespace
+
+TrainGuard::TrainGuard(Job& job, std::filesystem::path output) : job_(job), output_(std::move(output)) {
+  const auto peers = find_peers(*job_.collectives);
+  watchdog_ = std::make_unique<Watchdog>(
+      job_.options.watchdog_seconds, [this](const std::string& message) { fail(message); },
+      [this] { return job_.collectives->is_busy(); });
+  peers_ = std::make_unique<PeerWatch>(
+      job_.session->worker(), peers,
+      PeerWatch::Calls{[this](int worker) { report_death(worker); },
+                       [this] {
+                         if (job_.leads() && owns_folder_)
+                           mark_failed(output_, "ended by the launcher (SIGTERM), in phase '" + phase() +
+                                                    "', with no time for a checkpoint");
+                       }});
+  present_guard = this;
+  [[maybe_unused]] static const int registered = std::atexit(&at_exit);
+  std::set_terminate(&at_terminate);
+}
+
+TrainGuard::~TrainGuard() {
+  present_guard = nullptr;
+  peers_.reset();
+  watchdog_.reset();
+}
+
+std::string TrainGuard::place(int worker) const { return "worker " + std::to_string(worker) + " on " + host_name(); }
+
+/// One message: of workers that fail at once, or of one that fails and those that see it end, the first speaks.
+void TrainGuard::report(const std::string& text) {
+  if (owns_folder_ && mark_failed(output_, text) == Marked::before) return;
+  spdlog::error("{}", text);
+}
+
+void TrainGuard::fail(const std::string& message) {
+  if (failing_.exchange(true))
+    while (true) ::pause();  // another thread is ending the process
+  report(place(job_.session->worker()) + ", in phase '" + phase() + "': " + message);
+  end_job();
+}
+
+void TrainGuard::report_death(int worker) {
+  if (failing_.exchange(true)) return;
+  report(place(worker) + " is gone (killed, or it exited without a word) while worker " +
+         std::to_string(job_.session->worker()) + " was in phase '" + phase() + "'");
+  end_job();
+}
+
+AgreedError TrainGuard::note(const AgreedError& error) {
+  const std::string text =
+      error.everywhere ? std::string(error.what()) : std::string(error.what()) + " (in phase '" + phase() + "')";
+  if (job_.leads() && owns_folder_) mark_failed(output_, text);
+  return {text, error.status, error.everywhere};
+}
+
+}  // namespace psgd
