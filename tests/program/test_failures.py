@@ -1,10 +1,13 @@
 """One worker fails: the whole job ends soon, with one message, and the files say what happened."""
 
+import os
+import signal
+import subprocess
 import time
 import unittest
 
 from jobs import (FAILED, FINISHED, HOST, INTERRUPTED, USAGE, JobTest, error_lines, faulty_command, run, strict_json,
-                  whole_lines)
+                  wait_until, whole_lines)
 from program import read_run
 
 LIMIT_SECONDS = 30
@@ -22,7 +25,7 @@ TOLD = {
 
 
 class FailureTest(JobTest):
-    def fail(self, place, action, worker=1, workers=3, implementation="PyTorch DDP"):
+    def fails(self, place, action, worker=1, workers=3, implementation="PyTorch DDP"):
         folder = self.path / f"{place}-{action}-{worker}"
         settings = {"implementation": implementation, "scheme": "faulty", "watchdog_seconds": 5,
                     "test_batch_size": 5}
@@ -46,7 +49,7 @@ class FailureTest(JobTest):
     def each_place(self, action):
         for place in NUMBERS:
             with self.subTest(place):
-                self.fail(place, action)
+                self.fails(place, action)
 
     def test_throws(self):
         self.each_place("throw")
@@ -63,16 +66,45 @@ class FailureTest(JobTest):
     def test_worker_0_fails(self):
         for place, action in (("load", "throw"), ("forward", "kill"), ("reduce", "stall"), ("test", "vanish")):
             with self.subTest(place=place, action=action):
-                self.fail(place, action, worker=0)
+                self.fails(place, action, worker=0)
 
     def test_in_the_papers_loop(self):
         for place, action in (("reduce", "throw"), ("reduce", "exit"), ("reduce", "kill"), ("forward", "stall")):
             with self.subTest(place=place, action=action):
-                self.fail(place, action, implementation="Paper", workers=2)
+                self.fails(place, action, implementation="Paper", workers=2)
 
     def test_throws_what_is_no_exception(self):
-        self.fail("reduce", "throw_int")
-        self.fail("forward", "throw_int")
+        self.fails("reduce", "throw_int")
+        self.fails("forward", "throw_int")
+
+    def test_freezes(self):
+        """Its own watchdog does not run either: one of those that wait for it speaks."""
+        folder = self.path / "frozen"
+        start = time.monotonic()
+        process = run(faulty_command(3, folder, {"watchdog_seconds": 5}), "forward freeze 1 3")
+        self.assertLess(time.monotonic() - start, LIMIT_SECONDS)
+        self.assert_status(process, FAILED)
+        self.assert_one_message(process, f" on {HOST}", "in phase 'forward and backward'", "no progress for 10 s",
+                                "it waits for another worker")
+        self.assertEqual(read_run(folder)["status"], "failed")
+
+    def test_ended_by_the_launcher(self):
+        """The second signal to launch.sh ends mpirun, which sends SIGTERM to the workers and then kills them."""
+        folder = self.path / "ended"
+        process = subprocess.Popen(
+            faulty_command(2, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PSGD_FAULT": "forward stall -1 3",
+                 "PSGD_MPIRUN_ARGS": "--mca odls_base_sigkill_timeout 5"})
+        lines = folder / "batches.jsonl"
+        self.assertTrue(wait_until(lambda: lines.exists() and lines.stat().st_size > 0, 120))
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=120)
+        self.assertNotIn(process.returncode, (FINISHED, INTERRUPTED), stderr)
+        record = read_run(folder)
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("ended by the launcher (SIGTERM), in phase 'forward and backward'", record["message"])
 
     def test_all_workers_fail_at_once(self):
         folder = self.path / "all"

@@ -1,6 +1,7 @@
 """What was written stays readable: killed at any moment, on a full disk, with a loss that is not finite, and when many
 start into one folder."""
 
+import json
 import os
 import pathlib
 import random
@@ -80,15 +81,18 @@ class ResultsTest(JobTest):
     def test_a_torn_last_line_is_skipped_with_a_warning(self):
         folder = self.path / "run"
         self.assert_status(run(command(1, folder, EXPERIMENTS[5])), FINISHED)
+        record = read_run(folder)  # as it was before the end
+        (folder / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != "batch_time"}
+                                                    | {"status": "running"}))
         for name in ("batches.jsonl", "metrics.jsonl"):
             with open(folder / name, "a", encoding="utf-8") as file:
                 file.write('{"epoch": 3, "st')
         self.assertEqual(self.assert_readable(folder), 10)
 
-    def small_disk(self):
+    def small_disk(self, size):
         place = self.path / "disk"
         place.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)],
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],
                                  capture_output=True, text=True, check=False)
         self.assertEqual(mounted.returncode, 0, f"this test needs to mount a small disk: {mounted.stderr}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(place)], check=False)
@@ -96,14 +100,12 @@ class ResultsTest(JobTest):
 
     def test_a_full_disk(self):
         many = {"model": "linear", "batch_size": 1, "epochs": 20, "batches_per_epoch": 0, "test_images": 10}
+        place = self.small_disk("256k")
         for name, layer, parts in (
             ("lines", {**many, "train_images": 2000}, ("worker 0 on", "in phase '", "batches.jsonl")),
             ("checkpoint", {"checkpoint_every_epochs": 1}, ("worker-0.pt",)),
         ):
             with self.subTest(name):
-                place = self.path / "disk"
-                if not place.exists():
-                    self.small_disk()
                 folder = place / name
                 process = run(command(2, folder, EXPERIMENTS[5], layer))
                 self.assert_status(process, FAILED)
@@ -120,6 +122,19 @@ class ResultsTest(JobTest):
                 # Space for the next.
                 for path in sorted(folder.rglob("*"), reverse=True):
                     path.rmdir() if path.is_dir() else path.unlink()
+
+    def test_a_disk_too_full_for_the_second_checkpoint(self):
+        """The first one stays, and the run goes on from it once there is space."""
+        place = self.small_disk("5m")
+        folder = place / "run"
+        layers = (EXPERIMENTS[0], {"epochs": 3, "checkpoint_every_epochs": 1})
+        process = run(command(2, folder, *layers))
+        self.assert_status(process, FAILED)
+        self.assert_one_message(process, "step-10", "No space left on device")
+        self.assertEqual([p.name for p in (folder / "checkpoint").iterdir()], ["step-5"])
+        subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+        self.assert_status(run(command(2, folder, *layers, flags=("--resume",))), FINISHED)
+        self.assertEqual([line["step"] for line in whole_lines(folder / "batches.jsonl")], list(range(1, 16)))
 
     def diverging(self, name, on_divergence):
         folder = self.path / name

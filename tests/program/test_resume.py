@@ -28,6 +28,12 @@ def ident(experiment):
 
 
 class ResumeTest(JobTest):
+    @classmethod
+    def setUpClass(cls):
+        shared = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(shared.cleanup)
+        cls.shared = pathlib.Path(shared.name)
+
     def go(self, status, workers, folder, experiment, *layers, fault="", resume=False):
         process = run(faulty_command(workers, folder, LENGTH, experiment, *layers,
                                      flags=("--resume",) if resume else ()), fault)
@@ -35,8 +41,10 @@ class ResumeTest(JobTest):
         return read_run(folder)
 
     def straight(self, workers, experiment, *layers):
-        folder = self.path / f"{ident(experiment)}-straight"
-        self.go(FINISHED, workers, folder, experiment, *layers)
+        """A run that is not stopped; made once for all tests."""
+        folder = self.shared / "-".join([str(workers), ident(experiment), *map(ident, layers)])
+        if not folder.exists():
+            self.go(FINISHED, workers, folder, experiment, *layers)
         return folder
 
     def assert_same(self, straight, resumed, parts):

@@ -28,6 +28,7 @@ void perform(const std::string& action) {
   if (action == "exit") std::exit(0);
   if (action == "vanish") ::_exit(0);
   if (action == "kill") ::kill(::getpid(), SIGKILL);
+  if (action == "freeze") ::kill(::getpid(), SIGSTOP);
   if (action == "stop") ::kill(::getpid(), SIGUSR1);
   if (action == "slow") std::this_thread::sleep_for(150ms);
   while (action == "stall") std::this_thread::sleep_for(1h);

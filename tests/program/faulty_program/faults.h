@@ -15,6 +15,7 @@ enum class Place { load, forward, reduce, test };
 ///   vanish     _exit(0): no handler runs
 ///   kill       SIGKILL to itself
 ///   stall      sleeps for ever
+///   freeze     SIGSTOP to itself: no thread of it runs any more
 ///   stop       SIGUSR1 to itself, the launcher's warning
 ///   slow       sleeps 150 ms, at this call and all that follow; WORKER -1: on all workers
 void act(Place place);
