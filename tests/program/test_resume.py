@@ -111,7 +111,7 @@ class ResumeTest(JobTest):
             with self.subTest(experiment):
                 folder = self.path / ident(experiment)
                 process = run(faulty_command(2, folder, LENGTH, experiment, {"checkpoint_every_epochs": 1}),
-                              "forward slow -1 11;forward kill 1 19")
+                              f"{SLOW};forward kill 1 19")
                 self.assertNotIn(process.returncode, (FINISHED, INTERRUPTED))
                 self.assertGreater(read_lines(folder, "batches.jsonl")[-1]["step"], 10, "lines to be cut")
                 with open(folder / "batches.jsonl", "a", encoding="utf-8") as file:
