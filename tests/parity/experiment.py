@@ -39,10 +39,10 @@ SETTINGS = {
     "save_weights": True,
 }
 
-# Learning rates per worker. At the first the network learns, so every rule matters. In float32 it is of no use: when
-# a last bit differs, some ReLU soon falls on the other side of zero, and the runs part. At the second they stay close.
-LEARNING = 0.01
-GENTLE = 0.00001
+# Learning rates per worker. At the first the network learns, so every rule matters. In float32 it is of no use: a last
+# bit that differs soon puts some ReLU on the other side of zero, and the runs part. At the second they stay close.
+LEARNING = 0.003
+GENTLE = 0.000003
 
 COMPARED_STEP = 20
 WORKER_COUNTS = (2, 3)
@@ -92,7 +92,6 @@ class Rules:
     # Paper
     dependent_below: float = 0.1  # see reference_paper.orthogonalise
     q_is_divided: bool = True
-    memory_of_mean: bool = True  # memory = input - averaged output, not - the worker's own
     own_statistics: bool = True  # tests use each worker's own batch-norm statistics
     average_is_reset: bool = True
 

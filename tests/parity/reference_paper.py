@@ -63,23 +63,23 @@ class RankReducer:
                 averages.append(sum(of_all) / len(of_all))
                 continue
             inputs = [(g + mine[i]).view(len(g), -1) for g, mine in zip(of_all, self.memories)]
-            output, own_outputs = self.compress(i, inputs)
+            output = self.compress(i, inputs)
             averages.append(output.view_as(of_all[0]))
             if self.rules.error_feedback:
-                for mine, m, own in zip(self.memories, inputs, own_outputs):
-                    sent = output if self.rules.memory_of_mean else own
-                    mine[i] = (m - sent).view_as(of_all[0])
+                for mine, m in zip(self.memories, inputs):
+                    mine[i] = (m - output).view_as(of_all[0])
         return averages
 
     def compress(self, i, inputs):
         q = self.query(i, inputs[0])
         p = sum(m @ q for m in inputs)
         orthogonalise(p, self.rules.dependent_below)
-        own_queries = [m.t() @ p for m in inputs]
-        q = sum(own_queries) / (len(inputs) if self.rules.q_is_divided else 1)
+        q = sum(m.t() @ p for m in inputs)
+        if self.rules.q_is_divided:
+            q /= len(inputs)
         if self.rules.warm_start:
             self.queries[i] = q
-        return p @ q.t(), [p @ own.t() for own in own_queries]
+        return p @ q.t()
 
     def query(self, i, like):
         if i in self.queries:

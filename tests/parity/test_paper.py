@@ -29,11 +29,10 @@ FAULTS = {
     "two steps before compression": (RANK_2, {"start_iteration": 2}),
     "another random Q": (RANK_2, {"random_seed": 1}),
     "Q not divided": (RANK_2, {"q_is_divided": False}),
-    "memory of the worker's own output": (RANK_2, {"memory_of_mean": False}),
 }
 
-# Those that the comparison in float32, at the gentle rate, must notice too.
-SEEN_IN_FLOAT32 = set(FAULTS)
+# Those that the comparison in float32, at the gentle rate, must notice too: weight decay is too slow for it.
+SEEN_IN_FLOAT32 = set(FAULTS) - {"no weight decay for the first bn1"}
 
 
 def gentle(case):
@@ -75,7 +74,7 @@ class PaperParityTest(unittest.TestCase):
     def test_initial_weights_are_bit_identical(self):
         for dtype in ("float32", "float64"):
             ours = run_program(IMPLEMENTATION, 2, Case("full-precision", 0, dtype, 0.0), self.folder / f"first-{dtype}",
-                               layer={"epochs": 1, "batches_per_epoch": 1})
+                               layer={"epochs": 1, "batches_per_epoch": 1, "decay_epochs": []})
             for name, expected in make_model(dtype).named_parameters():
                 self.assertTrue(torch.equal(ours["weights"][name], expected), f"{dtype} {name}")
 
