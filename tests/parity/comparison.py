@@ -17,8 +17,8 @@ from experiment import COMPARED_STEP, GENTLE, LEARNING, SETTINGS, Case
 # rounding, here with much room. Float32 has kernels of its own and is compared at a gentle rate.
 FLOAT64_TOLERANCE = 1e-9
 FLOAT32_TOLERANCE = 1e-4
-# Of the way that the weights went: wrong compression is five times further away.
-FLOAT32_OF_MOVEMENT = 0.05
+# Relative to the way that the weights went. PowerSGD normalises, which makes more of a last bit.
+FLOAT32_OF_MOVEMENT = {"full-precision": 0.05, "fp16": 0.05, "powersgd": 0.15}
 FLOAT32_IMAGES = 1  # test images on which a float32 run may decide otherwise
 
 SCHEMES = [("full-precision", 0), ("fp16", 0), ("powersgd", 1), ("powersgd", 2), ("powersgd", 4)]
@@ -89,7 +89,7 @@ class Difference:
         images = 0
         if case.dtype == "float32":
             tolerances = dict.fromkeys(self.MEASURES, FLOAT32_TOLERANCE)
-            tolerances["movement"] = FLOAT32_OF_MOVEMENT
+            tolerances["movement"] = FLOAT32_OF_MOVEMENT[case.scheme]
             tolerances["worst"] = float("inf")  # a bias that began at zero has hardly more than rounding
             images = FLOAT32_IMAGES
         found = [f"{name} {getattr(self, name):.1e}" for name, limit in tolerances.items()
@@ -126,8 +126,8 @@ def compare(ours, reference):
 
 def table(first_columns, rows):
     """Markdown; rows: ((cell, ...), Difference)."""
-    lines = [[*first_columns, "loss to step 20", "loss to the end", "weights", "of the movement", "worst tensor", "BN statistics",
-              "test loss", "test images"]]
+    lines = [[*first_columns, "loss to step 20", "loss to the end", "weights", "of the movement", "worst tensor",
+              "BN statistics", "test loss", "test images"]]
     lines.append(["---"] * len(lines[0]))
     for cells, difference in rows:
         measures = [f"{getattr(difference, name):.1e}" for name in Difference.MEASURES]

@@ -2,7 +2,7 @@
 
     reference_ddp.py WORKERS RUNS OUTPUT
 
-RUNS is a JSON object: name -> [case, {rule: value}], the members of a Case, and what to change in PYTORCH_DDP. OUTPUT (torch.load) holds for
+RUNS is a JSON object: name -> [the members of a Case, what to change in PYTORCH_DDP]. OUTPUT (torch.load) holds for
 each name: "initial" and "weights" (state dicts of worker 0), "losses" (mean over the workers, per step) and "tests"
 (per epoch: which weights, right answers, mean loss).
 """
@@ -67,7 +67,8 @@ def train(worker, workers, case, rules):
     data = experiment.load_data(case.dtype)
     model = experiment.make_model(case.dtype, rules)
     initial = experiment.copy_state(model)
-    # The hook of PowerSGD mixes up messages over gloo when two buckets are under way.
+    # PowerSGD's hook mixes up messages over gloo when two buckets are under way, and in float64 the model is larger
+    # than PyTorch's first bucket.
     dist._DEFAULT_FIRST_BUCKET_BYTES = ONE_BUCKET
     ddp = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=ONE_BUCKET >> 20)
     register_hook(ddp, case, rules)
