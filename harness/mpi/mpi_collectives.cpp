@@ -4,9 +4,11 @@
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif
+#include <c10/util/SmallVector.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <stdexcept>
@@ -139,7 +141,8 @@ void MpiCollectives::all_reduce(at::Tensor& values, Traffic traffic) {
   staged.write_back();
 }
 
-/// The all-reduce of one tensor, in pieces where it is long.
+/// The all-reduce of one tensor, in pieces where it is long. The memory of the last one is kept for the next, so
+/// that a step whose collectives are the last step's allocates nothing here.
 class MpiCollectives::PendingReduce final : public Request {
  public:
   PendingReduce(MpiCollectives& owner, at::Tensor& values) : owner_(owner), staged_(values, owner.cuda_aware_) {
@@ -155,10 +158,17 @@ class MpiCollectives::PendingReduce final : public Request {
     staged_.write_back();
   }
 
+  static void* operator new(std::size_t size) {
+    void* const kept = spare_.exchange(nullptr);
+    return kept != nullptr ? kept : ::operator new(size);
+  }
+  static void operator delete(void* memory) { ::operator delete(spare_.exchange(memory)); }
+
  private:
+  static inline std::atomic<void*> spare_ = nullptr;
   MpiCollectives& owner_;
   StagedTensor staged_;
-  std::vector<MPI_Request> requests_;
+  c10::SmallVector<MPI_Request, 1> requests_;
 };
 
 std::unique_ptr<Request> MpiCollectives::start_all_reduce(at::Tensor& values, Traffic traffic) {

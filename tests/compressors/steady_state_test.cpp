@@ -1,33 +1,10 @@
-// After its first steps, a scheme allocates nothing. Whatever makes a tensor, a view or a request calls
-// operator new, which this file replaces for the whole program by one that counts.
+// After its first steps, a scheme allocates nothing.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "compressors/scheme.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/buckets.h"
 #include "tests/support/resnet18_shapes.h"
-
-namespace {
-thread_local std::int64_t allocations = 0;
-
-void* counted(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  size = (size + alignment - 1) / alignment * alignment;
-  if (void* const memory = std::aligned_alloc(alignment, size == 0 ? alignment : size)) return memory;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace psgd::test {
 namespace {
@@ -69,15 +46,15 @@ std::int64_t allocations_of_a_step(const SchemeEntry& entry, const OptionValues&
   DoublingCollectives collectives;
   PhaseClock clock;
   for (int step = 0; step < 5; ++step) scheme->reduce(bucket, collectives, clock);
-  const std::int64_t before = allocations;
+  const std::int64_t before = allocations();
   for (int step = 0; step < 3; ++step) scheme->reduce(bucket, collectives, clock);
-  return allocations - before;
+  return allocations() - before;
 }
 
 TEST(SteadyState, CountsAllocations) {
-  const std::int64_t before = allocations;
+  const std::int64_t before = allocations();
   const at::Tensor tensor = at::empty({3});
-  EXPECT_GT(allocations, before);
+  EXPECT_GT(allocations(), before);
 }
 
 TEST(SteadyState, AllocatesNothing) {

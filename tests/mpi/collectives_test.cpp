@@ -4,6 +4,7 @@
 #include "harness/mpi/half_sum.h"
 #include "harness/train/weights_check.h"
 #include "tests/mpi/mpi_main.h"
+#include "tests/support/allocation_counter.h"
 
 namespace psgd::test {
 namespace {
@@ -151,6 +152,20 @@ TEST(HalfSums, VectorLoopsMatchThePlainOne) {
     const at::Tensor fast_values = fast.view(at::kHalf).to(at::kFloat);
     const at::Tensor plain_values = plain.view(at::kHalf).to(at::kFloat);
     EXPECT_TRUE(at::allclose(fast_values, plain_values, 0, 0, /*equal_nan=*/true));
+  }
+}
+
+TEST(Collectives, AllocateNothingAfterTheFirst) {
+  for (const auto type : {at::kFloat, at::kHalf}) {
+    at::Tensor values = values_of(session().worker(), 4099, type);
+    const auto reduce_twice = [&] {
+      collectives().all_reduce(values, Traffic::check);
+      collectives().start_all_reduce(values, Traffic::check)->wait();
+    };
+    reduce_twice();
+    const std::int64_t before = allocations();
+    reduce_twice();
+    EXPECT_EQ(allocations() - before, 0) << c10::toString(type);
   }
 }
 

@@ -204,12 +204,16 @@ function positionOf({domain: [x1, x2], type}, x) {
 
 const SYMBOLS = 8; // on a line that spans the panel
 
-// A symbol now and then on each mean, those of different schemes at different places.
+// A symbol on each point of a short line; on a long one now and then, at other places for each scheme.
 function markers(means, labels, position) {
+  const line = (point) => `${point.implementation} ${point.label}`;
+  const points = new Map();
+  for (const point of means) points.set(line(point), (points.get(line(point)) ?? 0) + 1);
   const taken = new Set();
   return means.filter((point) => {
+    if (points.get(line(point)) <= SYMBOLS) return true;
     const shift = labels.indexOf(point.label) / labels.length;
-    const key = `${point.implementation} ${point.label} ${Math.floor(position(point) * SYMBOLS + shift)}`;
+    const key = `${line(point)} ${Math.floor(position(point) * SYMBOLS + shift)}`;
     return !taken.has(key) && taken.add(key);
   });
 }

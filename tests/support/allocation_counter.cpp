@@ -1,0 +1,31 @@
+#include "tests/support/allocation_counter.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+thread_local std::int64_t calls = 0;
+
+void* counted(std::size_t size, std::size_t alignment) {
+  ++calls;
+  size = (size + alignment - 1) / alignment * alignment;
+  if (void* const memory = std::aligned_alloc(alignment, size == 0 ? alignment : size)) return memory;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace psgd::test {
+
+std::int64_t allocations() { return calls; }
+
+}  // namespace psgd::test
