@@ -12,7 +12,8 @@ set -euo pipefail
 # PACKAGE, or PACKAGE:COMMAND where any program of that name will do.
 build=(cmake:cmake ninja-build:ninja g++:g++ git:git python3:python3 ccache:ccache libtorch-dev libopenmpi-dev
   openmpi-bin libucx-dev libcli11-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev)
-test=("${build[@]}" libgtest-dev libgmock-dev libbenchmark-dev python3-torch shellcheck:shellcheck curl:curl)
+test=("${build[@]}" libgtest-dev libgmock-dev libbenchmark-dev python3-torch python3-numpy
+  dataset-fashion-mnist shellcheck:shellcheck curl:curl)
 report=(nodejs:node npm:npm)
 report_test=("${report[@]}" chromium:chromium fonts-dejavu-core)
 data=(curl:curl ca-certificates)
