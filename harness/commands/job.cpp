@@ -60,7 +60,9 @@ int thread_level_for(const OptionArguments& arguments) {
 int work_on(const OptionArguments& arguments, MpiSession& session, const std::function<int(Job&)>& work, Job& job) {
   const int cores = session.local_cores();
   job.oversubscribed = is_oversubscribed(cores, session.local_workers());
-  job.collectives = std::make_unique<MpiCollectives>(session.communicator(), wait_from("auto", job.oversubscribed));
+  // How to wait is one of the options on which the workers have yet to agree.
+  job.collectives = std::make_unique<MpiCollectives>(session.communicator(),
+                                                     job.oversubscribed ? Wait::yield : Wait::spin);
   agree(*job.collectives, [&] {
     job.options = read_options(arguments);
     validate(job.options);

@@ -70,6 +70,7 @@ MpiCollectives::MpiCollectives(MPI_Comm communicator, Wait wait)
   PSGD_MPI(MPI_Type_contiguous(2, MPI_BYTE, &half_));
   PSGD_MPI(MPI_Type_commit(&half_));
   PSGD_MPI(MPI_Op_create(&add_halves_for_mpi, /*commute=*/1, &add_halves_));
+  if (wait_ == Wait::sleep && size_ > 1) meeting_ = std::make_unique<HostMeeting>(communicator_);
 }
 
 MpiCollectives::~MpiCollectives() {
@@ -124,10 +125,7 @@ void MpiCollectives::complete(MPI_Request& request) const {
 /// Waits, asleep, until all workers have come to this collective. MPI's blocking collectives have the fastest
 /// algorithms but wait by polling, which takes the cores from the workers that are still computing.
 void MpiCollectives::meet() {
-  if (wait_ != Wait::sleep || size_ == 1) return;
-  MPI_Request request = MPI_REQUEST_NULL;
-  PSGD_MPI(MPI_Ibarrier(communicator_, &request));
-  complete(request);
+  if (meeting_) meeting_->meet([this](MPI_Request& request) { complete(request); });
 }
 
 void MpiCollectives::all_reduce(at::Tensor& values, Traffic traffic) {
@@ -207,6 +205,7 @@ void MpiCollectives::broadcast(at::Tensor& values, int root, Traffic traffic) {
 
 void MpiCollectives::barrier() {
   const std::lock_guard guard(lock_);
+  if (meeting_) return meet();
   MPI_Request request = MPI_REQUEST_NULL;
   PSGD_MPI(MPI_Ibarrier(communicator_, &request));
   complete(request);

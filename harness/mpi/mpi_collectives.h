@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compressors/collectives.h"
+#include "harness/mpi/host_meeting.h"
 
 namespace psgd {
 
@@ -17,7 +18,7 @@ namespace psgd {
 enum class Wait {
   spin,   ///< in MPI; lowest latency, keeps a core busy
   yield,  ///< polls and offers the core to others between two polls
-  sleep,  ///< polls ever more seldom, asleep in between: for more workers than cores
+  sleep,  ///< sleeps until all have come, then polls ever more seldom: for more workers than cores
 };
 
 /// "spin", "yield", "sleep"; "auto" gives sleep if there are more workers than cores on a host, else spin.
@@ -36,6 +37,7 @@ struct TrafficCount {
 /// Tensors on a GPU are staged through host memory unless MPI says that it is CUDA-aware.
 class MpiCollectives final : public Collectives {
  public:
+  /// Called by all workers of `communicator` together.
   MpiCollectives(MPI_Comm communicator, Wait wait);
   ~MpiCollectives() override;
 
@@ -81,6 +83,7 @@ class MpiCollectives final : public Collectives {
 
   MPI_Comm communicator_;
   Wait wait_;
+  std::unique_ptr<HostMeeting> meeting_;  // with Wait::sleep only
   int worker_ = 0;
   int size_ = 1;
   MPI_Datatype half_ = MPI_DATATYPE_NULL;
