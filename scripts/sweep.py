@@ -117,9 +117,11 @@ def command_for(run, folder, options, resume):
             options.transport,
             str(run.n_workers),
         ] + program, environment
+    # What launch.sh does under mpirun; see there.
+    environment = {"GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")}
     if options.transport == "ucx":
         # Under srun there is no mpirun to give options to; Open MPI reads the same ones from the environment.
-        environment = {
+        environment |= {
             "OMPI_MCA_pml": "ucx",
             "OMPI_MCA_pml_ucx_tls": "any",
             "OMPI_MCA_pml_ucx_devices": "any",

@@ -136,6 +136,7 @@ void MpiCollectives::all_reduce(at::Tensor& values, Traffic traffic) {
   in_pieces(staged, [&](char* data, int elements) {
     PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, data, elements, type_of(values), sum_of(values), communicator_));
   });
+  meet();
   staged.write_back();
 }
 
@@ -189,6 +190,7 @@ void MpiCollectives::all_gather(const at::Tensor& values, at::Tensor& received, 
   const int elements = static_cast<int>(values.numel());
   PSGD_MPI(MPI_Allgather(from.data(), elements, type_of(values), to.data(), elements, type_of(values),
                          communicator_));
+  meet();
   to.write_back();
 }
 
@@ -200,6 +202,7 @@ void MpiCollectives::broadcast(at::Tensor& values, int root, Traffic traffic) {
   in_pieces(staged, [&](char* data, int elements) {
     PSGD_MPI(MPI_Bcast(data, elements, type_of(values), root, communicator_));
   });
+  meet();
   if (worker_ != root) staged.write_back();
 }
 

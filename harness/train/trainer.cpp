@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iomanip>
 #include <sstream>
+#include <utility>
 
 #include "harness/engine/device_sync.h"
 #include "harness/error.h"
@@ -73,9 +74,11 @@ Ending Trainer::train_epoch() {
   model_->train();
   while (batch_ < batches) {
     train_batch(batches);
-    if (options.check_every > 0 && step_ % options.check_every == 0)
+    if (options.check_every > 0 && step_ % options.check_every == 0) {
       check_same_weights(parts_.collectives, parameters_,
                          "after epoch " + std::to_string(epoch_ + 1) + ", batch " + std::to_string(batch_));
+      met_outside_ = true;
+    }
     if (!meeting_is_due(batches)) continue;
     const Meeting meeting = meet();
     diverged_ = diverged_ || !meeting.finite;
@@ -111,6 +114,9 @@ void Trainer::train_batch(std::int64_t batches) {
   {
     const auto scope = clock_.scope(Phase::batch);
     parts_.watchdog.enter("forward and backward");
+    // Workers that meet are released together, and those that share a core then wait for their turn. Where the
+    // meeting was not part of a batch, meeting again in this one makes that wait part of it, as everywhere else.
+    if (std::exchange(met_outside_, false) && parts_.collectives.wait() == Wait::sleep) parts_.collectives.barrier();
     result = engine_->forward_backward(batch.images, batch.labels, clock_);
     parts_.watchdog.enter("optimiser step");
     {
@@ -147,6 +153,7 @@ Meeting Trainer::meet() {
   mine.stop = stop_signal() != 0;
   mine.checkpoint_due = minutes > 0 && to_seconds(PhaseClock::now() - last_checkpoint_) >= 60 * minutes;
   const Meeting meeting = log_.meet(mine);
+  met_outside_ = true;
   // Formed from the same numbers on every worker, so all come to the next meeting at the same batch.
   if (meeting.batch_seconds > 0)
     meet_every_ = static_cast<std::size_t>(

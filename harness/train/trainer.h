@@ -98,6 +98,7 @@ class Trainer {
   std::int64_t step_ = 0;   ///< batches done since the start
   Score train_score_;       ///< of this epoch so far, this worker
   bool first_batch_ = true; ///< of this process
+  bool met_outside_ = true; ///< the workers have met since the last batch, for its records or for a check
   bool diverged_ = false;
   std::size_t meet_every_ = 1;
   double seconds_before_ = 0;
