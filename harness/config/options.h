@@ -120,7 +120,7 @@ void visit_options(OptionsOrConst& o, Visitor&& visit) {
   visit("running_average_reset_epochs", o.running_average_reset_epochs, range(1, 1e6),
         "Paper only: epochs between restarts of the running average of the weights");
 
-  visit("channels_last", o.channels_last, anything(), "keep images and weights in channels-last layout");
+  visit("channels_last", o.channels_last, anything(), "feed images in channels-last layout; activations follow");
   visit("device", o.device, one_of({"auto", "cpu", "cuda"}),
         "where to compute; auto: cuda where there is one");
   visit("threads", o.threads, range(0, 4096),

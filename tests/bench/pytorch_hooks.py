@@ -15,6 +15,7 @@ import torch.multiprocessing as multiprocessing
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
 WORKERS = 2
+ONE_BUCKET_MIB = 1000
 
 
 def shapes():
@@ -54,7 +55,8 @@ def work(worker, scheme, steps, store, results):
     torch.manual_seed(worker)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=worker, world_size=WORKERS)
     # One bucket: with several in flight over gloo PyTorch's PowerSGD hook mixes up messages.
-    model = torch.nn.parallel.DistributedDataParallel(Parameters(), bucket_cap_mb=1000)
+    dist._DEFAULT_FIRST_BUCKET_BYTES = ONE_BUCKET_MIB << 20
+    model = torch.nn.parallel.DistributedDataParallel(Parameters(), bucket_cap_mb=ONE_BUCKET_MIB)
     register(model, scheme)
     times = []
     for _ in range(steps + 3):
