@@ -89,9 +89,15 @@ class LaunchTest(unittest.TestCase):
 
     def test_the_users_placement_is_left_alone(self):
         text = launch("--dry-run", "999", "program", PSGD_MPIRUN_ARGS="--hostfile hosts --mca a b").stdout
-        self.assertIn("-n 999 --hostfile hosts --mca a b program", text)
+        self.assertIn("-n 999 -x GLIBC_TUNABLES --hostfile hosts --mca a b program", text)
         text = launch("--dry-run", "999", "program", SLURM_JOB_ID="1").stdout
-        self.assertIn("-n 999 program", text)
+        self.assertIn("-n 999 -x GLIBC_TUNABLES program", text)
+
+    def test_huge_pages_unless_the_user_has_tunables(self):
+        report = "echo tunables $GLIBC_TUNABLES"
+        self.assertIn("tunables glibc.malloc.hugetlb=1", launch("2", "sh", "-c", report, GLIBC_TUNABLES="").stdout)
+        mine = launch("2", "sh", "-c", report, GLIBC_TUNABLES="glibc.malloc.tcache_count=7").stdout
+        self.assertIn("tunables glibc.malloc.tcache_count=7\n", mine)
 
     def test_bad_usage(self):
         for words, text in [
