@@ -2,7 +2,8 @@
 """Measures the reduction and prints the tables of README.md: run.py [--steps N] [--workers N...] [--out FILE]
 
 Runs `powersgd-bench reduce` for every scheme of both implementations with 2 and with 16 workers, and PyTorch's own
-hooks (python3-torch, gloo, 2 workers) beside them; then the schemes' loops alone (psgd_kernels_benchmark). Every row's ratios come from one process group and one run: bare
+hooks (python3-torch, gloo, 2 workers) beside them; then the schemes' loops alone, and the rest of
+a batch (psgd_kernels_benchmark, psgd_batch_benchmark). Every row's ratios come from one process group and one run: bare
 all-reduce and memory pass alternate with the reduction. Nothing else should run on the machine meanwhile.
 """
 
@@ -17,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = pathlib.Path(os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench"))
-KERNELS = pathlib.Path(os.environ.get("PSGD_KERNELS_BENCHMARK", PROGRAM.parent / "tests/bench/psgd_kernels_benchmark"))
+BENCHMARKS = pathlib.Path(os.environ.get("PSGD_BENCHMARKS", PROGRAM.parent / "tests" / "bench"))
 SCHEMES = [("full-precision", 0), ("fp16", 0), ("powersgd", 1), ("powersgd", 2), ("powersgd", 4)]
 IMPLEMENTATIONS = ("PyTorch DDP", "Paper")
 
@@ -74,8 +75,9 @@ def main():
           f"commit {rows[0]['build']['git_commit']}\n")
     print_table(rows)
     seconds = 0.5 if options.steps > 1 else 0.001
-    print(flush=True)
-    subprocess.run([KERNELS, f"--benchmark_min_time={seconds}"], check=True)
+    for program in ("psgd_kernels_benchmark", "psgd_batch_benchmark"):
+        print(flush=True)
+        subprocess.run([BENCHMARKS / program, f"--benchmark_min_time={seconds}"], check=True)
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1) + "\n")
 
