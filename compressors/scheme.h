@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "compressors/collectives.h"
 #include "compressors/phase_clock.h"
+#include "compressors/scheme_options.h"
 
 namespace psgd {
 
@@ -71,18 +71,6 @@ class Scheme {
 };
 
 // ---- Registry -----------------------------------------------------------------------------------------
-
-using OptionValue = std::variant<bool, std::int64_t, double, std::string>;
-using OptionValues = std::map<std::string, OptionValue>;
-
-/// An option that a scheme takes from `scheme_options` in the configuration.
-struct OptionSpec {
-  std::string name;
-  OptionValue default_value;
-  std::string help;
-  double minimum = 0;  ///< numbers only, inclusive
-  double maximum = 0;  ///< numbers only, inclusive
-};
 
 /// What a scheme's file says about itself. Registering is all it takes to appear in configs, help, sweeps,
 /// tables and plots.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compressors/scheme.h"
+#include "compressors/scheme_options.h"
 
 namespace psgd {
 
