@@ -19,7 +19,8 @@ class State(enum.Enum):
 
 
 # These change nothing that a result depends on, or are this machine's own: they may differ between the sweeps
-# that share a folder.
+# that share a folder. The same that `train --resume` lets differ (config_differences() in
+# harness/train/checkpoint.cpp); a test compares the two.
 FREE_SETTINGS = {
     "name",
     "data_dir",
@@ -30,7 +31,13 @@ FREE_SETTINGS = {
     "check_every",
     "checkpoint_every_epochs",
     "checkpoint_every_minutes",
+    "on_divergence",
+    "save_weights",
+    "warmup_steps",
+    "timed_steps",
 }
+# Decides how far a run went that diverged, and nothing about any other.
+ONLY_IF_DIVERGED = "on_divergence"
 
 # The program's exit status for each outcome, for a run that died before it could write run.json.
 STATUS_DIVERGED, STATUS_INTERRUPTED = 3, 75
@@ -92,8 +99,9 @@ class RunFolder:
         if self.state() not in (State.FINISHED, State.DIVERGED) and not self.can_resume():
             return
         stored = self.record().get("config", {})
+        free = FREE_SETTINGS - ({ONLY_IF_DIVERGED} if self.state() is State.DIVERGED else set())
         for key, wanted in self.run.config.items():
-            if key not in FREE_SETTINGS and key in stored and not _same(wanted, stored[key]):
+            if key not in free and key in stored and not _same(wanted, stored[key]):
                 raise SweepError(
                     f"{self.path} holds a run with {key} = {json.dumps(stored[key])}, but this sweep asks "
                     f"for {json.dumps(wanted)}. Take another --output, or move that folder away."

@@ -243,6 +243,17 @@ class SweepTest(unittest.TestCase):
         self.assertIn("epochs = 2, but this sweep asks for 3", result.stdout)
         self.assertEqual(self.sweep("--set", "threads=2", "--set", "data_dir=/elsewhere").returncode, 0)
 
+    def test_what_to_do_on_divergence_matters_to_diverged_runs_only(self):
+        self.write("base.json", {**BASE, "on_divergence": "stop", "save_weights": False})
+        self.assertEqual(self.sweep("--only", "ddp-fp16*").returncode, 0)
+        other = ("--set", "on_divergence=continue", "--set", "save_weights=true", "--only", "ddp-*")
+        self.assertEqual(self.sweep(*other).returncode, 0)
+        self.plan({"paper-rank-1-seed-1": ["diverged"]})
+        self.assertEqual(self.sweep("--only", "paper-rank-1*").returncode, 3)
+        result = self.sweep("--only", "paper-rank-1*", "--set", "on_divergence=continue")
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn('on_divergence = "stop", but this sweep asks for "continue"', result.stdout)
+
     # ---- signals, and two at once
 
     def test_a_signal_stops_the_run_and_the_same_command_goes_on(self):
