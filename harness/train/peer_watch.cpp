@@ -43,11 +43,17 @@ std::string namespace_of_process_ids() {
   return host_name() + " " + (error ? "process " + std::to_string(::getpid()) : target.string());
 }
 
+/// Ten digits whatever the number: what a run sends to begin with does not depend on its process ids.
+std::string this_process() {
+  const std::string digits = std::to_string(::getpid());
+  return std::string(10 - digits.size(), '0') + digits;
+}
+
 }  // namespace
 
 std::vector<Peer> find_peers(MpiCollectives& collectives) {
   const std::string mine = namespace_of_process_ids();
-  const auto all = collectives.all_gather_text(std::to_string(::getpid()) + " " + mine);
+  const auto all = collectives.all_gather_text(this_process() + " " + mine);
   std::vector<Peer> peers;
   for (int worker = 0; worker < collectives.size(); ++worker) {
     const auto& text = all[static_cast<std::size_t>(worker)];
