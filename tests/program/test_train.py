@@ -80,6 +80,22 @@ class TrainTest(unittest.TestCase):
                 self.assertEqual(run["machine"]["oversubscribed"], len(cores) < 16)
                 self.assertEqual(len(read_lines(folder, "batches.jsonl")), 2)
 
+    def test_accuracy_is_the_same_count_whatever_the_number_of_workers(self):
+        # A step too small to move a weight: the same network is tested, on shares of different sizes.
+        layer = {"model": "linear", "learning_rate": 1e-30, "weight_decay": 0, "epochs": 1, "batches_per_epoch": 1,
+                 "test_images": 10000, "batch_size": 2}
+        for experiment in (EXPERIMENTS[0], EXPERIMENTS[5]):
+            counts = set()
+            for workers in (1, 3, 16):
+                folder = self.run_ok(workers, f"{experiment['implementation'][:5]}-{workers}", experiment, layer)
+                counts |= {(m["correct"], m["correct_top5"], m["count"]) for m in read_lines(folder, "metrics.jsonl")
+                           if m["split"] == "test"}
+            with self.subTest(experiment):
+                self.assertEqual(len(counts), 1, counts)
+                correct, correct_top5, count = counts.pop()
+                self.assertEqual(count, 10000)
+                self.assertTrue(0 < correct < correct_top5 < count)
+
     def test_a_run_is_never_overwritten(self):
         folder = self.run_ok(1, "run", EXPERIMENTS[5])
         before = (folder / "run.json").read_bytes()
