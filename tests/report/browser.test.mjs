@@ -64,12 +64,17 @@ test("the page in a browser", async (t) => {
       },
     };
   };
-  const tooltip = (page, name) =>
-    page.$eval(`#${name} .plot`, (plot) =>
+  // Plot moves its tips in the next animation frame, which a busy machine may draw late.
+  const nextFrame = (page) =>
+    page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  const tooltip = async (page, name) => {
+    await nextFrame(page);
+    return page.$eval(`#${name} .plot`, (plot) =>
       [...plot.querySelectorAll('[aria-label="tip"] tspan')]
         .map((span) => span.textContent.replace(/\u200b/g, ""))
         .join("\n"),
     );
+  };
   const hoverMark = async (page, name, selector) => {
     const mark = await page.$(`#${name} .plot ${selector}`);
     await mark.scrollIntoViewIfNeeded();
