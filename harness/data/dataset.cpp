@@ -78,6 +78,7 @@ std::string checksum(const Dataset& dataset) {
   for (const auto& path : dataset.files) {
     const MappedFile file(path);
     digest.add(file.data(), file.size());
+    check_mapped_files();
   }
   if (dataset.files.empty()) {
     add_records(digest, dataset.train);
@@ -95,6 +96,7 @@ void check_labels(const Images& images, int classes,
                     std::to_string(images.label(i)) + ", but labels are 0 to " + std::to_string(classes - 1) +
                     "; the file is damaged or of another format: fetch it again");
   }
+  check_mapped_files();
 }
 
 }  // namespace psgd

@@ -3,6 +3,7 @@
 
 #include "harness/data/batch_writer.h"
 #include "harness/data/loader.h"
+#include "harness/data/mapped_file.h"
 #include "harness/data/sampler.h"
 
 namespace psgd {
@@ -33,6 +34,7 @@ Batch TestLoader::batch(std::int64_t i) {
   const auto count = std::min(options_.batch_size, images() - first);
   for (std::int64_t place = 0; place < count; ++place)
     writer_->write(images_, samples_[static_cast<std::size_t>(first + place)], Crop{}, place, buffer_);
+  check_mapped_files();
   return {buffer_.images.narrow(0, 0, count), buffer_.labels.narrow(0, 0, count)};
 }
 

@@ -11,6 +11,7 @@
 
 #include "harness/data/batch_writer.h"
 #include "harness/data/loader.h"
+#include "harness/data/mapped_file.h"
 #include "harness/data/sampler.h"
 
 namespace psgd {
@@ -140,6 +141,7 @@ class TrainLoader::Worker {
         const auto crop = options_.augment ? random_crop(options_.seed, job.epoch, position) : Crop{};
         writer_.write(images_, (*job.samples)[static_cast<std::size_t>(index)], crop, place, batch);
       }
+      check_mapped_files();
       return nullptr;
     } catch (...) {
       return std::current_exception();

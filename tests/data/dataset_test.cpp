@@ -7,7 +7,9 @@
 #include <zlib.h>
 
 #include <fstream>
+#include <functional>
 
+#include "harness/data/loader.h"
 #include "harness/data/sha256.h"
 #include "tests/data/error_of.h"
 
@@ -154,6 +156,33 @@ TEST_F(Cifar10, TheChecksumIsThatOfTheJoinedFiles) {
   EXPECT_EQ(checksum(dataset), kZeros);
   put(data_ / "test_batch.bin", kCifarBytes - 1, 1);
   EXPECT_NE(checksum(dataset), kZeros);
+}
+
+/// What reading all batches of a kind throws once `file` has been cut to 1000 records.
+std::string error_after_cut(const fs::path& file, const std::function<void(const Dataset&)>& read) {
+  const auto dataset = load_dataset({.name = "cifar10", .directory = file.parent_path()});
+  fs::resize_file(file, 1000 * 3073);
+  return error_of([&] { read(dataset); });
+}
+
+TEST_F(Cifar10, AFileCutWhileItIsUsed) {
+  const auto says_so = [](const char* name) { return AllOf(HasSubstr(name), HasSubstr("it was cut")); };
+  EXPECT_THAT(error_after_cut(data_ / "data_batch_2.bin",
+                              [](const Dataset& dataset) {
+                                TrainLoader loader(dataset, {.batch_size = 100});
+                                loader.start_epoch(0);
+                                for (std::int64_t i = 0; i < loader.batches(); ++i) loader.next();
+                              }),
+              says_so("data_batch_2.bin"));
+  fs::resize_file(data_ / "data_batch_2.bin", kCifarBytes);
+  EXPECT_THAT(error_after_cut(data_ / "test_batch.bin",
+                              [](const Dataset& dataset) {
+                                TestLoader loader(dataset, {.batch_size = 100});
+                                for (std::int64_t i = 0; i < loader.batches(); ++i) loader.batch(i);
+                              }),
+              says_so("test_batch.bin"));
+  fs::resize_file(data_ / "test_batch.bin", kCifarBytes);
+  EXPECT_EQ(error(), "no error") << "what was lost is forgotten with the data set that used it";
 }
 
 // ---- Fashion-MNIST ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from program import PROGRAM, command
+from program import PATIENCE, PROGRAM, command
 
 FAULTY = pathlib.Path(
     os.environ.get("PSGD_FAULTY_PROGRAM", PROGRAM.parent / "tests" / "program" / "faulty_program" / "faulty-bench")
@@ -30,7 +30,7 @@ def faulty_command(workers, output, *layers, flags=()):
     return arguments
 
 
-def run(arguments, fault="", timeout=300):
+def run(arguments, fault="", timeout=300 * PATIENCE):
     return subprocess.run(arguments, capture_output=True, text=True, timeout=timeout, check=False,
                           env={**os.environ, "PSGD_FAULT": fault})
 
@@ -81,7 +81,7 @@ def kill_all(text):
 
 
 def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while time.monotonic() < end:
         if condition():
             return True

@@ -8,6 +8,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = pathlib.Path(os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench"))
 LAUNCH = ROOT / "scripts" / "launch.sh"
+# How much longer than usual everything may take: sanitizers are slow.
+PATIENCE = float(os.environ.get("PSGD_TEST_PATIENCE", "1"))
 
 # A run that takes a second or two: a small network on made-up images.
 SMALL = {
@@ -52,7 +54,7 @@ def command(workers, output, *layers, flags=()):
             *settings(workers, *layers)]
 
 
-def train(workers, output, *layers, flags=(), timeout=300, env=None):
+def train(workers, output, *layers, flags=(), timeout=300 * PATIENCE, env=None):
     """Runs to the end; returns the finished process with its output as text."""
     return subprocess.run(command(workers, output, *layers, flags=flags), capture_output=True, text=True,
                           timeout=timeout, env={**os.environ, **(env or {})}, check=False)

@@ -9,9 +9,9 @@ import time
 import unittest
 
 from jobs import FAILED, FINISHED, USAGE, JobTest, error_lines, run
-from program import EXPERIMENTS, LAUNCH, PROGRAM, command
+from program import EXPERIMENTS, LAUNCH, PATIENCE, PROGRAM, command
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 60 * PATIENCE
 RECORD = 1 + 3 * 32 * 32
 FILE_BYTES = 10000 * RECORD
 # To root every file is readable, unless it gives that privilege up.

@@ -8,9 +8,9 @@ import unittest
 
 from jobs import (FAILED, FINISHED, HOST, INTERRUPTED, USAGE, JobTest, error_lines, faulty_command, run, strict_json,
                   wait_until, whole_lines)
-from program import read_run
+from program import PATIENCE, command, read_run
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 30 * PATIENCE
 PHASES = {"load": "loading", "forward": "forward and backward", "reduce": "forward and backward", "test": "test"}
 # In mid-step is the third step: PyTorch DDP has its final buckets by then.
 NUMBERS = {"load": 1, "forward": 3, "reduce": 3, "test": 1}
@@ -100,7 +100,7 @@ class FailureTest(JobTest):
         process.send_signal(signal.SIGTERM)
         time.sleep(1)
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=120 * PATIENCE)
         self.assertNotIn(process.returncode, (FINISHED, INTERRUPTED), stderr)
         record = read_run(folder)
         self.assertEqual(record["status"], "failed")
@@ -120,6 +120,28 @@ class FailureTest(JobTest):
         self.assert_status(process, FAILED)
         self.assertEqual(error_lines(process), ["error: " + TOLD["throw"]])
         self.assertFalse(folder.exists())
+
+    def test_a_data_file_is_cut_meanwhile(self):
+        """Every worker that reads what is gone gets a SIGBUS: not the end, but one message."""
+        data = self.path / "data"
+        data.mkdir()
+        names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+        for name in names:
+            (data / name).touch()
+            os.truncate(data / name, 10000 * 3073)
+        folder = self.path / "run"
+        layer = {"dataset": "cifar10", "data_dir": str(data), "train_images": 0, "batches_per_epoch": 0,
+                 "model": "linear"}
+        process = subprocess.Popen(command(3, folder, layer), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = folder / "batches.jsonl"
+        self.assertTrue(wait_until(lambda: lines.exists() and lines.stat().st_size > 0, 120))
+        for name in names:
+            os.truncate(data / name, 3073)
+        _, stderr = process.communicate(timeout=120 * PATIENCE)
+        process.stderr = stderr
+        self.assert_status(process, FAILED)
+        self.assert_one_message(process, f" on {HOST}", "data_batch_", "it was cut, or its disk failed")
+        self.assertEqual(read_run(folder)["status"], "failed")
 
     def test_fails_after_going_on(self):
         """A second failure is told as the first one was."""

@@ -12,7 +12,7 @@ import unittest
 
 from jobs import (DIVERGED, FAILED, FINISHED, USAGE, JobTest, error_lines, kill_all, run, strict_json, wait_until,
                   whole_lines)
-from program import EXPERIMENTS, PROGRAM, command, read_run, settings
+from program import EXPERIMENTS, PATIENCE, PROGRAM, command, read_run, settings
 
 FILES = {"run.json", "metrics.jsonl", "batches.jsonl"}
 
@@ -62,7 +62,7 @@ class ResultsTest(JobTest):
             else:
                 time.sleep(draw.random() * whole)
             kill_all(str(folder))
-            process.wait(timeout=60)
+            process.wait(timeout=60 * PATIENCE)
             with self.subTest(number):
                 in_training += self.assert_readable(folder) > 0
         self.assertGreater(in_training, 4, "or the test says little")
@@ -177,7 +177,7 @@ class ResultsTest(JobTest):
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         processes = [subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                                       env=environment) for _ in range(20)]
-        outputs = [process.communicate(timeout=300)[1] for process in processes]
+        outputs = [process.communicate(timeout=300 * PATIENCE)[1] for process in processes]
         statuses = sorted(process.returncode for process in processes)
         self.assertEqual(statuses, [FINISHED] + [USAGE] * 19, outputs)
         for process, output in zip(processes, outputs):
@@ -187,11 +187,41 @@ class ResultsTest(JobTest):
         self.assertEqual(read_run(folder)["status"], "finished")
         self.assertEqual(len(whole_lines(folder / "batches.jsonl")), 10)
 
-    def test_sixteen_workers_make_one_folder(self):
-        folder = self.path / "new" / "run"
-        self.assert_status(run(command(16, folder, EXPERIMENTS[5], {"epochs": 1, "batches_per_epoch": 1})), FINISHED)
-        self.assertEqual({p.name for p in folder.iterdir()}, FILES)
-        self.assertEqual([p.name for p in pathlib.Path(self.path, "new").iterdir()], ["run"])
+    TINY = {"model": "linear", "epochs": 1, "batches_per_epoch": 1, "train_images": 64, "test_images": 16}
+
+    def assert_one_run(self, above):
+        """One whole run in `above`/run and nothing else: no lock, no temporary file."""
+        found = {str(p.relative_to(above)) for p in above.rglob("*")}
+        self.assertEqual(found, {"run", *(f"run/{name}" for name in FILES)})
+        self.assertEqual(read_run(above / "run")["status"], "finished")
+        self.assertEqual(len(whole_lines(above / "run" / "batches.jsonl")), 1)
+        self.assertEqual(len(whole_lines(above / "run" / "metrics.jsonl")), 3)
+
+    def test_sixteen_workers_make_one_folder_twenty_times(self):
+        for number in range(20):
+            with self.subTest(number):
+                above = self.path / f"new-{number}"
+                process = run(command(16, above / "run", EXPERIMENTS[5], self.TINY))
+                self.assert_status(process, FINISHED)
+                self.assertEqual(error_lines(process), [])
+                self.assert_one_run(above)
+                self.assertEqual(len(read_run(above / "run")["machine"]["workers"]), 16)
+
+    def test_two_jobs_into_one_folder(self):
+        """Whichever comes first runs as if it were alone; the other says why it does not, once."""
+        for number in range(5):
+            with self.subTest(number):
+                above = self.path / f"new-{number}"
+                layers = (EXPERIMENTS[5], self.TINY)
+                jobs = [subprocess.Popen(command(3, above / "run", *layers), stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True) for _ in range(2)]
+                outputs = [job.communicate(timeout=300 * PATIENCE)[1] for job in jobs]
+                self.assertEqual(sorted(job.returncode for job in jobs), [FINISHED, USAGE], outputs)
+                refused = outputs[0 if jobs[0].returncode == USAGE else 1]
+                errors = [line for line in refused.splitlines() if line.startswith("error:")]
+                self.assertEqual(len(errors), 1, refused)
+                self.assertIn("results are never overwritten", errors[0])
+                self.assert_one_run(above)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,16 @@
-"""A run that stops and goes on is the same, bit for bit, as one that never stopped; what does not fit is refused."""
+"""A run that stops and goes on is the same, bit for bit, as one that never stopped."""
 
-import fcntl
-import hashlib
 import json
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
-import zipfile
 
-from jobs import FAILED, FINISHED, INTERRUPTED, USAGE, JobTest, faulty_command, kill_all, run, wait_until
-from program import EXPERIMENTS, PROGRAM, ROOT, SMALL, command, read_lines, read_run
+from jobs import FINISHED, INTERRUPTED, JobTest, faulty_command, kill_all, run, wait_until
+from program import EXPERIMENTS, PATIENCE, PROGRAM, ROOT, SMALL, command, read_lines, read_run
 
 LENGTH = {"epochs": 2, "batches_per_epoch": 10}
 # A batch of 150 ms: workers then meet at least every 6 batches, so that a stop comes in mid-epoch.
@@ -162,7 +158,7 @@ class RealProgramTest(JobTest):
                 lines = folder / "batches.jsonl"
                 self.assertTrue(wait_until(lambda f=lines: f.exists() and f.stat().st_size > 0, 120))
                 process.send_signal(number)
-                _, stderr = process.communicate(timeout=120)
+                _, stderr = process.communicate(timeout=120 * PATIENCE)
                 self.assertEqual(process.returncode, INTERRUPTED, stderr[-3000:])
                 self.assertEqual(read_run(folder)["status"], "interrupted")
                 self.assert_status(run(command(2, folder, self.LONG, EXPERIMENTS[3], flags=("--resume",))), FINISHED)
@@ -173,7 +169,7 @@ class RealProgramTest(JobTest):
         process = self.start(command(2, folder, self.LONG, EXPERIMENTS[3]))
         self.assertTrue(wait_until((folder / "run.json").exists, 120))
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=120 * PATIENCE)
         self.assertEqual(process.returncode, INTERRUPTED, stderr[-3000:])
 
     def sweep(self, **options):
@@ -200,139 +196,21 @@ class RealProgramTest(JobTest):
         sweep = self.sweep()
         self.assertTrue(wait_until(lambda: step() > 0, 120))
         sweep.send_signal(signal.SIGTERM)
-        output, _ = sweep.communicate(timeout=120)
+        output, _ = sweep.communicate(timeout=120 * PATIENCE)
         self.assertEqual(sweep.returncode, INTERRUPTED, output)
         first = read_run(folder())["totals"]["steps"]
 
         sweep = self.sweep()
         self.assertTrue(wait_until(lambda: step() > 120, 120), "in the second epoch, behind the checkpoint")
         kill_all(str(self.path / "runs"))  # the machine is gone
-        sweep.communicate(timeout=120)
+        sweep.communicate(timeout=120 * PATIENCE)
         self.assertNotEqual(read_run(folder())["status"], "finished")
 
-        output, _ = (sweep := self.sweep()).communicate(timeout=120)
+        output, _ = (sweep := self.sweep()).communicate(timeout=120 * PATIENCE)
         self.assertEqual(sweep.returncode, FINISHED, output)
         record = read_run(folder())
         self.assertEqual([part["step"] for part in record["resumed"]], [first, 120])
         self.assertEqual(record["final"], read_run(straight)["final"])
-
-
-def files_of(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def checkpoint_of(folder):
-    return next((folder / "checkpoint").iterdir())
-
-
-def rename_part(folder, worker, old, new):
-    """Gives a part of the saved state another name, in a file that is otherwise as it should be."""
-    path = checkpoint_of(folder) / f"worker-{worker}.pt"
-    with zipfile.ZipFile(path) as archive:
-        members = [(member, archive.read(member)) for member in archive.namelist()]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members:
-            archive.writestr(name, content.replace(old.encode(), new.encode()) if name.endswith("data.pkl") else content)
-    manifest = checkpoint_of(folder) / "manifest.json"
-    record = json.loads(manifest.read_text())
-    content = path.read_bytes()
-    record["files"][worker] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    manifest.write_text(json.dumps(record))
-
-
-def change_byte(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-class RefusalTest(JobTest):
-    """Everything is refused with one message, within seconds, and nothing is changed."""
-
-    SETUP = {"epochs": 2, "batches_per_epoch": 3, **EXPERIMENTS[3]}
-
-    @classmethod
-    def setUpClass(cls):
-        shared = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(shared.cleanup)
-        cls.stopped = pathlib.Path(shared.name) / "stopped"
-        process = run(faulty_command(2, cls.stopped, cls.SETUP), "forward stop 0 1")
-        assert process.returncode == INTERRUPTED, process.stderr
-
-    def copy(self):
-        folder = self.path / f"copy-{sum(1 for _ in self.path.iterdir())}"
-        return pathlib.Path(shutil.copytree(self.stopped, folder))
-
-    def resume(self, folder, workers=2, layer=()):
-        return run(faulty_command(workers, folder, self.SETUP, dict(layer), flags=("--resume",)))
-
-    def refused(self, status, *parts, spoil=lambda folder: None, workers=2, layer=()):
-        folder = self.copy()
-        spoil(folder)
-        before = files_of(folder)
-        start = time.monotonic()
-        process = self.resume(folder, workers, layer)
-        self.assertLess(time.monotonic() - start, 60)
-        self.assert_status(process, status)
-        self.assert_one_message(process, *parts)
-        self.assertEqual(files_of(folder), before)
-
-    def test_another_number_of_workers(self):
-        self.refused(USAGE, "is of 2 workers, but 3 were started", workers=3)
-
-    def test_another_configuration(self):
-        self.refused(USAGE, "another configuration", "learning_rate is 0.02 here, 0.01 in the checkpoint",
-                     'scheme_options is {"batch', '"rank":1', '"rank":2',
-                     layer={"learning_rate": 0.02, "scheme_options.rank": 1})
-
-    def test_what_may_differ_is_no_reason_but_being_finished_is(self):
-        folder = self.copy()
-        self.assert_status(self.resume(folder, layer={"check_every": 1, "wait": "yield", "threads": 1}), FINISHED)
-        before = files_of(folder)
-        process = self.resume(folder)
-        self.assert_status(process, USAGE)
-        self.assert_one_message(process, "is finished already")
-        self.assertEqual(files_of(folder), before)
-
-    def test_a_cut_file(self):
-        self.refused(FAILED, "worker 1 on", "worker-1.pt has 1000 bytes, but", "were written",
-                     spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").write_bytes(b"x" * 1000))
-
-    def test_a_missing_file(self):
-        self.refused(FAILED, "worker 1 on", "worker-1.pt is missing",
-                     spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").unlink())
-
-    def test_a_changed_byte(self):
-        self.refused(FAILED, "worker 0 on", "worker-0.pt is not what was written",
-                     spoil=lambda folder: change_byte(checkpoint_of(folder) / "worker-0.pt"))
-
-    def test_a_missing_part(self):
-        self.refused(FAILED, "worker 1 on", "step-1: it lacks 'trainer.step', which this run needs",
-                     spoil=lambda folder: rename_part(folder, 1, "trainer.step", "trainer.stop"))
-
-    def test_a_damaged_manifest(self):
-        def cut(folder):
-            manifest = checkpoint_of(folder) / "manifest.json"
-            manifest.write_bytes(manifest.read_bytes()[:100])
-
-        self.refused(FAILED, "manifest.json is damaged", spoil=cut)
-        self.refused(FAILED, "manifest.json is missing",
-                     spoil=lambda folder: (checkpoint_of(folder) / "manifest.json").unlink())
-
-    def test_missing_lines(self):
-        self.refused(FAILED, "batches.jsonl has 0 bytes, but", "lines are missing",
-                     spoil=lambda folder: (folder / "batches.jsonl").write_bytes(b""))
-
-    def test_no_checkpoint(self):
-        self.refused(USAGE, "there is no checkpoint in", spoil=lambda folder: shutil.rmtree(folder / "checkpoint"))
-
-    def test_a_run_that_another_process_writes(self):
-        def hold(folder):
-            file = open(folder / "batches.jsonl", "rb")
-            self.addCleanup(file.close)
-            fcntl.flock(file, fcntl.LOCK_EX)
-
-        self.refused(USAGE, "still going on", spoil=hold)
 
 
 if __name__ == "__main__":

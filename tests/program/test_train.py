@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import EXPERIMENTS, PROGRAM, command, read_lines, read_run, train
+from program import EXPERIMENTS, PATIENCE, PROGRAM, command, read_lines, read_run, train
 
 
 class TrainTest(unittest.TestCase):
@@ -107,7 +107,7 @@ class TrainTest(unittest.TestCase):
     def test_another_number_of_workers_than_configured_is_refused(self):
         arguments = command(2, self.path / "run")
         arguments[arguments.index("n_workers=2")] = "n_workers=3"
-        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         self.assertEqual(process.returncode, 2)
         self.assertIn("for 3 workers, but the launcher started 2", process.stderr)
         self.assertEqual(process.stderr.count("the launcher started"), 1, "one message, from worker 0")
@@ -115,7 +115,7 @@ class TrainTest(unittest.TestCase):
 
     def test_a_launcher_that_mpi_does_not_see_is_refused(self):
         arguments = [str(PROGRAM), *command(1, self.path / "run")[3:]]
-        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False,
+        process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
                                  env={"PATH": "/usr/bin:/bin", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"})
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("the launcher started 4 workers (SLURM_NTASKS), but MPI sees each alone", process.stderr)
@@ -123,7 +123,7 @@ class TrainTest(unittest.TestCase):
     def test_over_ucx(self):
         arguments = command(2, self.path / "run", EXPERIMENTS[7])
         process = subprocess.run([arguments[0], "--transport", "ucx", *arguments[1:]], capture_output=True, text=True,
-                                 timeout=120, check=False)
+                                 timeout=120 * PATIENCE, check=False)
         self.assertEqual(process.returncode, 0, process.stderr[-3000:])
         self.assertTrue(read_run(self.path / "run")["machine"]["transport"].startswith("ucx"))
 
