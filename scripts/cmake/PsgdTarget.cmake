@@ -65,7 +65,6 @@ endfunction()
 
 if(PSGD_SANITIZE)
   add_library(psgd_keep_libraries OBJECT ${PROJECT_SOURCE_DIR}/tests/support/sanitizers/keep_libraries.cpp)
-  target_link_libraries(psgd_keep_libraries PRIVATE MPI::MPI_CXX)
 endif()
 
 # psgd_program(NAME SOURCES...)
