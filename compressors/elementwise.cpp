@@ -1,7 +1,5 @@
 #include "compressors/elementwise.h"
 
-#include <bit>
-#include <cstdint>
 #include <cstring>
 
 namespace psgd {
@@ -34,14 +32,7 @@ void divide(at::Tensor& values, std::int64_t divisor) {
     T* const x = values.data_ptr<T>();
     const T by = static_cast<T>(divisor);
     const std::int64_t n = values.numel();
-    // By a power of two the product with the inverse is the quotient, bit by bit, at the speed of memory; the
-    // division itself is slower than that.
-    if (std::has_single_bit(static_cast<std::uint64_t>(divisor))) {
-      const T inverse = 1 / by;
-      for (std::int64_t i = 0; i < n; ++i) x[i] *= inverse;
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) x[i] /= by;
-    }
+    for (std::int64_t i = 0; i < n; ++i) x[i] /= by;
   });
   if (!done) values.div_(divisor);
 }
