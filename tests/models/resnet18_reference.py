@@ -64,4 +64,5 @@ def main():
     print(*(repr(b.sum().item()) for b in model.buffers() if b.is_floating_point()))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,11 +6,13 @@ import dataclasses
 import gzip
 import pathlib
 import re
+import sys
 
 import numpy as np
 import torch
 
-from model import ResNet18
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
+from resnet18_reference import ResNet18  # noqa: E402
 
 # 59 images do not divide by 2 or 3 workers: of 3 workers' 5 batches of 4 the last contains the padding, of 2 workers'
 # 30 images the last 10 are left out. Within the 25 steps the warm-up ends and the learning rate is divided. The weight
@@ -68,6 +70,10 @@ class Case:
         if self.rank:
             layer["scheme_options.rank"] = self.rank
         return layer
+
+    def gentle(self):
+        """The same in float32 at the rate at which it stays close."""
+        return dataclasses.replace(self, dtype="float32", rate=GENTLE)
 
 
 @dataclasses.dataclass(frozen=True)

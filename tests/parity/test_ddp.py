@@ -11,7 +11,7 @@ import unittest
 import torch
 
 from comparison import cases, compare, run_program, table
-from experiment import GENTLE, LEARNING, WORKER_COUNTS, Case, make_model
+from experiment import LEARNING, WORKER_COUNTS, Case, make_model
 
 REFERENCE = pathlib.Path(__file__).resolve().parent / "reference_ddp.py"
 IMPLEMENTATION = "PyTorch DDP"
@@ -42,10 +42,6 @@ SEEN_IN_FLOAT32 = set(FAULTS) - {"weight decay for the first bn1", "no weight de
 HALF_ORDERS = {f"halves {order}": list(order) for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))}
 
 
-def gentle(case):
-    return dataclasses.replace(case, dtype="float32", rate=GENTLE)
-
-
 def runs(workers):
     """name -> (case, changes) of all that reference_ddp.py is asked for."""
     wanted = {}
@@ -59,7 +55,7 @@ def runs(workers):
     if workers == 2:
         for name, (case, changes) in FAULTS.items():
             wanted[f"{name}, float64"] = (case, changes)
-            wanted[f"{name}, float32"] = (gentle(case), changes)
+            wanted[f"{name}, float32"] = (case.gentle(), changes)
     else:
         for name, order in HALF_ORDERS.items():
             wanted[name] = (HALF, {"half_order": order})
@@ -138,7 +134,7 @@ class DdpParityTest(unittest.TestCase):
     def test_faults_are_noticed(self):
         rows = []
         for name, (case, _) in FAULTS.items():
-            for one in (case, gentle(case)):
+            for one in (case, case.gentle()):
                 difference = compare(self.program(2, one), self.reference(2, f"{name}, {one.dtype}"))
                 rows.append(((name, one.label(), one.dtype), difference))
                 if one.dtype == "float64" or name in SEEN_IN_FLOAT32:

@@ -1,7 +1,6 @@
 """The program's `Paper` against the paper's rules restated in Python."""
 
 import concurrent.futures
-import dataclasses
 import multiprocessing
 import pathlib
 import tempfile
@@ -11,7 +10,7 @@ import torch
 
 import reference_paper
 from comparison import cases, compare, relative, run_program, table
-from experiment import GENTLE, LEARNING, PAPER, WORKER_COUNTS, Case, changed, make_model
+from experiment import LEARNING, PAPER, WORKER_COUNTS, Case, changed, make_model
 
 IMPLEMENTATION = "Paper"
 FULL_PRECISION = Case("full-precision", 0, "float64", LEARNING)
@@ -35,10 +34,6 @@ FAULTS = {
 SEEN_IN_FLOAT32 = set(FAULTS) - {"no weight decay for the first bn1"}
 
 
-def gentle(case):
-    return dataclasses.replace(case, dtype="float32", rate=GENTLE)
-
-
 def run_reference(name, workers, case, changes):
     result = reference_paper.train(workers, case, changed(PAPER, changes))
     print(f"  restatement, {workers} workers: {name}", flush=True)
@@ -60,7 +55,7 @@ class PaperParityTest(unittest.TestCase):
                 wanted[workers, f"{case.label()}, plain"] = (case, {"dependent_below": 0.0})
         for name, (case, changes) in FAULTS.items():
             wanted[2, f"{name}, float64"] = (case, changes)
-            wanted[2, f"{name}, float32"] = (gentle(case), changes)
+            wanted[2, f"{name}, float32"] = (case.gentle(), changes)
         with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
             running = {key: pool.submit(run_reference, key[1], key[0], *case) for key, case in wanted.items()}
             cls.references = {key: future.result() for key, future in running.items()}
@@ -106,7 +101,7 @@ class PaperParityTest(unittest.TestCase):
     def test_faults_are_noticed(self):
         rows = []
         for name, (case, _) in FAULTS.items():
-            for one in (case, gentle(case)):
+            for one in (case, case.gentle()):
                 difference = compare(self.program(2, one), self.references[2, f"{name}, {one.dtype}"])
                 rows.append(((name, one.label(), one.dtype), difference))
                 if one.dtype == "float64" or name in SEEN_IN_FLOAT32:
