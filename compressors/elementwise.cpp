@@ -1,5 +1,7 @@
 #include "compressors/elementwise.h"
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 namespace psgd {
@@ -32,7 +34,13 @@ void divide(at::Tensor& values, std::int64_t divisor) {
     T* const x = values.data_ptr<T>();
     const T by = static_cast<T>(divisor);
     const std::int64_t n = values.numel();
-    for (std::int64_t i = 0; i < n; ++i) x[i] /= by;
+    if (std::has_single_bit(static_cast<std::uint64_t>(divisor))) {
+      // 1 / 2^k is exact, so the product has the quotient's bits; division would take longer than memory does.
+      const T factor = 1 / by;
+      for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) x[i] /= by;
+    }
   });
   if (!done) values.div_(divisor);
 }

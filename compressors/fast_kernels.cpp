@@ -122,12 +122,6 @@ void project_all(const MatrixView& m) {
 
 // ---- decode: gradient = P Qt, memory -= gradient -------------------------------------------------------
 
-/// Elements before the first address from which whole vectors can be streamed.
-std::int64_t elements_to_alignment(const float* p) {
-  const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(float)) % kWidth;
-  return past == 0 ? 0 : kWidth - past;
-}
-
 template <int Rank, int Rows, bool Memory>
 void decode_rows(const MatrixView& m, std::int64_t row) {
   const std::int64_t columns = m.columns;
@@ -153,7 +147,7 @@ void decode_rows(const MatrixView& m, std::int64_t row) {
     const auto store = [count](float* at, Vector x) { x.store(at, count); };
     write(c, [count](const float* at) { return Vector::load(at, count); }, store, store);
   };
-  std::int64_t c = std::min(columns, elements_to_alignment(gradient));
+  std::int64_t c = std::min(columns, elements_to_alignment(gradient, kWidth));
   if (c > 0) part(0, c);
   for (; c + kWidth <= columns; c += kWidth)
     write(c, [](const float* at) { return Vector::load(at); }, [](float* at, Vector x) { x.store(at); },

@@ -1,67 +1,69 @@
 #include "compressors/half_conversion.h"
 
-#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
-#define PSGD_HALF_AVX512 1
-#include <immintrin.h>
-#endif
+#include <algorithm>
+#include <bit>
+
+#include "compressors/half_vector.h"
 
 namespace psgd {
 namespace {
 
-std::int64_t to_half_divided_loop(const float* values, float divisor, at::Half* half, std::int64_t begin,
-                                  std::int64_t end) {
+std::uint16_t* bits_of(at::Half* half) { return reinterpret_cast<std::uint16_t*>(half); }
+const std::uint16_t* bits_of(const at::Half* half) { return reinterpret_cast<const std::uint16_t*>(half); }
+
+std::int64_t to_half_divided_loop(const float* values, float divisor, at::Half* half, std::int64_t n) {
   std::int64_t flushed = 0;
-  for (std::int64_t i = begin; i < end; ++i) {
+  for (std::int64_t i = 0; i < n; ++i) {
     half[i] = at::Half(static_cast<float>(at::Half(values[i])) / divisor);
     flushed += (half[i].x & 0x7FFF) == 0 && values[i] != 0;
   }
   return flushed;
 }
 
-#ifdef PSGD_HALF_AVX512
-
-// The masked forms with a full mask are the plain conversions; of those GCC 12 warns that they use an
-// uninitialised value.
-constexpr __mmask16 kAll = 0xFFFF;
-
-__m256i to_half(__m512 x) {
-  return _mm512_maskz_cvtps_ph(kAll, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+void from_half_loop(const at::Half* half, float* values, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] = half[i];
 }
 
-__m512 to_float(__m256i x) { return _mm512_maskz_cvtph_ps(kAll, x); }
+#ifdef PSGD_HALF_VECTOR
+
+// Gradients are larger than the cache: written past it, in whole cache lines, the memory of the results need not be
+// read first. That halves the time of from_half_cpu(); to_half_divided_cpu(), which also asks for values ahead of their
+// turn, takes three quarters of it.
+constexpr std::int64_t kBlock = 64 / sizeof(at::Half);
+constexpr std::int64_t kAhead = 16 * kBlock;
 
 std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half, std::int64_t n) {
-  const __m512 by = _mm512_set1_ps(divisor);
-  const __m256i magnitude = _mm256_set1_epi16(0x7FFF);
-  std::int64_t flushed = 0;
-  std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m512 x = _mm512_loadu_ps(values + i);
-    const __m256i result = to_half(_mm512_div_ps(to_float(to_half(x)), by));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(half + i), result);
-    const __mmask16 zero = _mm256_testn_epi16_mask(result, magnitude);
-    const __mmask16 given = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    flushed += __builtin_popcount(static_cast<unsigned>(zero & given));
+  const FloatVector by = FloatVector::all(divisor);
+  std::int64_t i = std::min(n, elements_to_alignment(bits_of(half), kBlock));
+  std::int64_t flushed = to_half_divided_loop(values, divisor, half, i);
+  for (; i + kBlock <= n; i += kBlock) {
+    __builtin_prefetch(values + i + kAhead);
+    __builtin_prefetch(values + i + kAhead + kBlock / 2);
+    for (std::int64_t k = i; k < i + kBlock; k += HalfVector::width) {
+      const FloatVector x = FloatVector::load(values + k);
+      const HalfVector result = HalfVector::rounded(HalfVector::rounded(x).widened() / by);
+      result.stream(bits_of(half + k));
+      flushed += std::popcount(result.zeros() & HalfVector::not_zero(x));
+    }
   }
-  return flushed + to_half_divided_loop(values, divisor, half, i, n);
+  return flushed + to_half_divided_loop(values + i, divisor, half + i, n - i);
 }
 
 void from_half_cpu(const at::Half* half, float* values, std::int64_t n) {
-  std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(values + i, to_float(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(half + i))));
-  for (; i < n; ++i) values[i] = half[i];
+  std::int64_t i = std::min(n, elements_to_alignment(values, FloatVector::width));
+  from_half_loop(half, values, i);
+  for (; i + HalfVector::width <= n; i += HalfVector::width)
+    HalfVector::load(bits_of(half + i)).widened().stream(values + i);
+  from_half_loop(half + i, values + i, n - i);
 }
 
 #else
 
 std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half, std::int64_t n) {
-  return to_half_divided_loop(values, divisor, half, 0, n);
+  return to_half_divided_loop(values, divisor, half, n);
 }
 
-void from_half_cpu(const at::Half* half, float* values, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) values[i] = half[i];
-}
+void from_half_cpu(const at::Half* half, float* values, std::int64_t n) { from_half_loop(half, values, n); }
 
 #endif
 

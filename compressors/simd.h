@@ -39,6 +39,7 @@ struct FloatVector {
   friend FloatVector operator+(FloatVector a, FloatVector b) { return {_mm512_add_ps(a.v, b.v)}; }
   friend FloatVector operator-(FloatVector a, FloatVector b) { return {_mm512_sub_ps(a.v, b.v)}; }
   friend FloatVector operator*(FloatVector a, FloatVector b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  friend FloatVector operator/(FloatVector a, FloatVector b) { return {_mm512_div_ps(a.v, b.v)}; }
   /// a b + c
   friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) {
     return {_mm512_fmadd_ps(a.v, b.v, c.v)};
@@ -68,6 +69,7 @@ struct FloatVector {
   friend FloatVector operator+(FloatVector a, FloatVector b) { return {_mm256_add_ps(a.v, b.v)}; }
   friend FloatVector operator-(FloatVector a, FloatVector b) { return {_mm256_sub_ps(a.v, b.v)}; }
   friend FloatVector operator*(FloatVector a, FloatVector b) { return {_mm256_mul_ps(a.v, b.v)}; }
+  friend FloatVector operator/(FloatVector a, FloatVector b) { return {_mm256_div_ps(a.v, b.v)}; }
   /// a b + c
   friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) {
     return {_mm256_fmadd_ps(a.v, b.v, c.v)};
@@ -109,6 +111,9 @@ struct FloatVector {
   friend FloatVector operator*(FloatVector a, FloatVector b) {
     return each([&](int i) { return a.v[i] * b.v[i]; });
   }
+  friend FloatVector operator/(FloatVector a, FloatVector b) {
+    return each([&](int i) { return a.v[i] / b.v[i]; });
+  }
   /// a b + c; two roundings where the target has no FMA (std::fma would be a slow call).
   friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) { return a * b + c; }
 #endif
@@ -121,5 +126,12 @@ struct FloatVector {
 #endif
   }
 };
+
+/// Elements from `p` to the first address that is a multiple of `count` elements.
+template <class T>
+std::int64_t elements_to_alignment(const T* p, std::int64_t count) {
+  const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(T)) % count;
+  return past == 0 ? 0 : count - past;
+}
 
 }  // namespace psgd

@@ -4,9 +4,7 @@
 
 #include <cmath>
 
-#if defined(__F16C__) && defined(__AVX__)
-#include <immintrin.h>
-#endif
+#include "compressors/half_vector.h"
 
 namespace psgd {
 namespace {
@@ -28,21 +26,14 @@ void add_halves_reference(const std::uint16_t* in, std::uint16_t* inout, std::in
 
 void add_halves(const std::uint16_t* in, std::uint16_t* inout, std::int64_t count) {
   std::int64_t i = 0;
-#if defined(__F16C__) && defined(__AVX__)
-  const __m256 limit = _mm256_set1_ps(kLargestHalf);
-  const __m256 infinity = _mm256_set1_ps(INFINITY);
-  const __m256 sign = _mm256_set1_ps(-0.0F);
-  for (; i + 8 <= count; i += 8) {
-    const __m256 a = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i)));
-    const __m256 b = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(inout + i)));
-    const __m256 sum = _mm256_add_ps(a, b);
-    const __m256 size = _mm256_andnot_ps(sign, sum);
-    // Clamp where limit < |sum| < infinity; infinite and NaN sums stay what they are.
-    const __m256 clamp = _mm256_and_ps(_mm256_cmp_ps(size, limit, _CMP_GT_OQ),
-                                       _mm256_cmp_ps(size, infinity, _CMP_LT_OQ));
-    const __m256 clamped = _mm256_or_ps(limit, _mm256_and_ps(sign, sum));
-    const __m256 result = _mm256_blendv_ps(sum, clamped, clamp);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(inout + i), _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT));
+#ifdef PSGD_HALF_VECTOR
+  for (; i + HalfVector::width <= count; i += HalfVector::width) {
+    const auto sum = HalfVector::rounded(HalfVector::load(in + i).widened() + HalfVector::load(inout + i).widened());
+    // Rare, so not worth an instruction more in every turn. Whether a term was infinite, the plain loop finds out.
+    if (sum.any_infinite()) [[unlikely]]
+      add_halves_reference(in + i, inout + i, HalfVector::width);
+    else
+      sum.store(inout + i);
   }
 #endif
   add_halves_reference(in + i, inout + i, count - i);

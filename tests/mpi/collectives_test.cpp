@@ -140,7 +140,7 @@ TEST(HalfSums, InfiniteAndNanTermsStay) {
 }
 
 TEST(HalfSums, VectorLoopsMatchThePlainOne) {
-  for (const std::int64_t elements : {0, 1, 7, 8, 9, 1000, 65536}) {
+  for (const std::int64_t elements : {0, 1, 7, 8, 9, 15, 16, 17, 33, 1000, 65536}) {
     // Every bit pattern there is, and each with another.
     const at::Tensor a = at::arange(elements, at::kLong).mul(40503).to(at::kShort);
     const at::Tensor b = at::arange(elements, at::kLong).mul(30011).add(12345).to(at::kShort);
