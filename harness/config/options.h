@@ -35,6 +35,7 @@ struct Options {
   std::int64_t epochs = 300;
   std::int64_t batches_per_epoch = 0;
   double learning_rate = 0.1;
+  std::string learning_rate_per = "original";
   double momentum = 0.9;
   double weight_decay = 1e-4;
   std::int64_t warmup_epochs = 5;
@@ -110,6 +111,8 @@ void visit_options(OptionsOrConst& o, Visitor&& visit) {
   visit("batches_per_epoch", o.batches_per_epoch, range(0, kLarge),
         "stop each epoch after N batches; 0 = never");
   visit("learning_rate", o.learning_rate, range(0, 1000), "learning rate per worker");
+  visit("learning_rate_per", o.learning_rate_per, one_of({"original", "epoch", "batch"}),
+        "when warm-up changes the learning rate; original: per epoch in PyTorch DDP, per batch in Paper");
   visit("momentum", o.momentum, range(0, 1), "momentum");
   visit("weight_decay", o.weight_decay, range(0, 10), "weight decay");
   visit("warmup_epochs", o.warmup_epochs, range(0, 1e6),

@@ -12,4 +12,9 @@ double learning_rate(const ScheduleOptions& options, double epoch) {
   return rate;
 }
 
+double learning_rate(const ScheduleOptions& options, std::int64_t epoch, std::int64_t batch, std::int64_t batches) {
+  const double part = options.per_batch ? static_cast<double>(batch) / static_cast<double>(batches) : 0.0;
+  return learning_rate(options, static_cast<double>(epoch) + part);
+}
+
 }  // namespace psgd

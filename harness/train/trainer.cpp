@@ -96,10 +96,7 @@ Ending Trainer::train_epoch() {
 }
 
 void Trainer::train_batch(std::int64_t batches) {
-  const bool per_batch = parts_.options.implementation == name(Implementation::paper);
-  const double epoch = static_cast<double>(epoch_) +
-                       (per_batch ? static_cast<double>(batch_) / static_cast<double>(batches) : 0.0);
-  const double rate = learning_rate(schedule_, epoch);
+  const double rate = learning_rate(schedule_, epoch_, batch_, batches);
   clock_.reset();
   parts_.watchdog.enter("data");
   Batch batch;

@@ -40,6 +40,17 @@ TEST(LearningRate, OtherSchedules) {
   EXPECT_DOUBLE_EQ(learning_rate({.workers = 3, .warmup_epochs = 4, .decay_epochs = {2}}, 2), 0.02);
 }
 
+TEST(LearningRate, PerEpochAndPerBatch) {
+  ScheduleOptions options{.workers = 16, .warmup_epochs = 1, .decay_epochs = {2}};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0, 9, 10), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 1, 0, 10), 1.6);
+  options.per_batch = true;
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0, 0, 10), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0, 9, 10), 0.1 + 1.5 * 0.9);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 1, 9, 10), 1.6);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 2, 0, 10), 0.16);
+}
+
 std::vector<std::string> exempt(Implementation implementation) {
   const auto model = ModelRegistry::instance().make({.name = "resnet18", .base_width = 8});
   std::vector<std::string> names;

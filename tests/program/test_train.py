@@ -69,6 +69,20 @@ class TrainTest(unittest.TestCase):
                 for plain, permuted in zip(*losses):
                     self.assertAlmostEqual(plain, permuted, delta=1e-9)
 
+    def test_channels_last_raises_no_warning_of_strides(self):
+        process = train(2, self.path / "run", EXPERIMENTS[3], {"channels_last": True})
+        self.assertEqual(process.returncode, 0, process.stderr[-3000:])
+        self.assertNotIn("strides", process.stderr)
+
+    def test_the_learning_rate_changes_as_in_either_original(self):
+        steps = {"epoch": [0.01] * 5 + [0.02] * 5, "batch": [0.01 * (1 + i / 5) for i in range(5)] + [0.02] * 5}
+        for experiment, original in ((EXPERIMENTS[0], "epoch"), (EXPERIMENTS[5], "batch")):
+            for per, expected in (("original", steps[original]), *steps.items()):
+                with self.subTest(experiment=experiment, per=per):
+                    folder = self.run_ok(2, f"{original}-{per}", experiment, {"learning_rate_per": per})
+                    for batch, rate in zip(read_lines(folder, "batches.jsonl"), expected, strict=True):
+                        self.assertAlmostEqual(batch["learning_rate"], rate, places=12)
+
     def test_sixteen_workers_on_any_machine_two_batches(self):
         for experiment in (EXPERIMENTS[3], EXPERIMENTS[7]):
             with self.subTest(experiment):

@@ -17,6 +17,7 @@ const SETUP_KEYS = [
   "epochs",
   "batches_per_epoch",
   "learning_rate",
+  "learning_rate_per",
   "momentum",
   "weight_decay",
   "warmup_epochs",
