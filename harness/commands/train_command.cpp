@@ -47,10 +47,10 @@ int exit_status(Ending ending, bool stopped) {
 
 /// Parameters and buffers under their names in the model.
 void save_weights(Model& model, const fs::path& path) {
-  write_atomically(path, pack_state([&](StateVisitor& visitor) {
+  write_atomically(path, pack_state(take_state([&](StateVisitor& visitor) {
                      for (auto& named : model.named_parameters()) visitor.tensor(named.key(), named.value());
                      for (auto& named : model.named_buffers()) visitor.tensor(named.key(), named.value());
-                   }));
+                   })));
 }
 
 /// The run that --resume goes on with.

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -19,7 +21,8 @@ namespace {
 
 constexpr std::size_t kKept = 2;
 constexpr const char* kPartial = ".partial";
-constexpr const char* kFormat = "powersgd-bench checkpoint 1";
+constexpr const char* kShared = "shared.pt";
+constexpr const char* kFormat = "powersgd-bench checkpoint 2";
 constexpr const char* kRecords[] = {"metrics.jsonl", "batches.jsonl"};
 
 std::string sha256_of(const std::string& bytes) {
@@ -43,7 +46,7 @@ nlohmann::ordered_json read_manifest(const std::filesystem::path& folder) {
   const auto manifest = nlohmann::ordered_json::parse(read_whole(path), nullptr, /*allow_exceptions=*/false);
   if (manifest.is_discarded() || !manifest.is_object() || manifest.value("format", "") != kFormat)
     throw Error(path.string() + " is damaged or of another version: expected format '" + kFormat + "'");
-  for (const char* key : {"workers", "files", "config", "records"})
+  for (const char* key : {"workers", "shared", "files", "config", "records"})
     if (!manifest.contains(key)) throw Error(path.string() + " is damaged: it lacks '" + key + "'");
   return manifest;
 }
@@ -75,9 +78,16 @@ const nlohmann::ordered_json& entry_of(const nlohmann::ordered_json& manifest, i
   throw Error("the checkpoint's manifest.json lacks worker " + std::to_string(worker));
 }
 
-/// The bytes of this worker's file, as long and with the hash that the manifest says.
-std::string read_checked(const std::filesystem::path& path, const nlohmann::ordered_json& entry) {
-  std::string bytes = read_whole(path);
+/// Writes a state; returns what the manifest says of the file.
+nlohmann::ordered_json write_state(const std::filesystem::path& path, const State& state) {
+  const std::string bytes = pack_state(state);
+  write_atomically(path, bytes);
+  return {{"bytes", bytes.size()}, {"sha256", sha256_of(bytes)}};
+}
+
+/// The state in a file, which must be as long and have the hash that the manifest says.
+State read_state(const std::filesystem::path& path, const nlohmann::ordered_json& entry) {
+  const std::string bytes = read_whole(path);
   const auto expected = entry.at("bytes").get<std::size_t>();
   if (bytes.size() != expected)
     throw Error("checkpoint file " + path.string() + " has " + std::to_string(bytes.size()) + " bytes, but " +
@@ -85,7 +95,25 @@ std::string read_checked(const std::filesystem::path& path, const nlohmann::orde
   if (sha256_of(bytes) != entry.at("sha256").get<std::string>())
     throw Error("checkpoint file " + path.string() + " is not what was written (another SHA-256); remove its folder to "
                 "use an earlier checkpoint");
-  return bytes;
+  try {
+    return unpack_state(bytes);
+  } catch (const Error& error) {
+    throw Error("checkpoint file " + path.string() + ": " + error.what());
+  }
+}
+
+/// The keys under which all workers hold the same value.
+std::set<std::string> shared_keys(const std::map<std::string, std::string>& mine, MpiCollectives& collectives) {
+  std::set<std::string> keys;
+  for (const auto& [key, fingerprint] : mine) keys.insert(key);
+  for (const auto& text : collectives.all_gather_text(nlohmann::json(mine).dump())) {
+    const auto other = nlohmann::json::parse(text).get<std::map<std::string, std::string>>();
+    std::erase_if(keys, [&](const std::string& key) {
+      const auto found = other.find(key);
+      return found == other.end() || found->second != mine.at(key);
+    });
+  }
+  return keys;
 }
 
 std::vector<std::int64_t> whole_checkpoints(const std::filesystem::path& root) {
@@ -152,11 +180,20 @@ void Checkpoints::write(std::int64_t step, const std::filesystem::path& partial,
     std::filesystem::remove_all(partial);
     std::filesystem::create_directories(partial);
   });
-  nlohmann::ordered_json mine;
+  std::optional<State> state;
+  std::map<std::string, std::string> own_fingerprints;
   agree(collectives_, [&] {
-    const std::string bytes = pack_state(visit);
-    write_atomically(partial / worker_file(collectives_.worker()), bytes);
-    mine = {{"worker", collectives_.worker()}, {"bytes", bytes.size()}, {"sha256", sha256_of(bytes)}};
+    state = take_state(visit);
+    own_fingerprints = fingerprints(*state);
+  });
+  const auto keys = shared_keys(own_fingerprints, collectives_);
+  nlohmann::ordered_json mine;
+  nlohmann::ordered_json shared;
+  agree(collectives_, [&] {
+    const int worker = collectives_.worker();
+    mine = write_state(partial / worker_file(worker), part_of_state(*state, keys, /*among=*/false));
+    mine["worker"] = worker;
+    if (leads) shared = write_state(partial / kShared, part_of_state(*state, keys, /*among=*/true));
   });
   auto files = nlohmann::ordered_json::array();
   for (const auto& text : collectives_.all_gather_text(mine.dump()))
@@ -166,7 +203,8 @@ void Checkpoints::write(std::int64_t step, const std::filesystem::path& partial,
     nlohmann::ordered_json records;
     for (const char* name : kRecords) records[name] = size_of(run_folder_ / name);
     const nlohmann::ordered_json manifest = {{"format", kFormat}, {"step", step}, {"workers", collectives_.size()},
-                                             {"files", files}, {"records", records}, {"config", config}};
+                                             {"shared", shared}, {"files", files}, {"records", records},
+                                             {"config", config}};
     write_atomically(partial / "manifest.json", manifest.dump(2) + "\n");
     put_in_place(partial, folder(step));
     remove_old(step);
@@ -187,7 +225,7 @@ void Checkpoints::remove_old(std::int64_t newest_step) const {
 }
 
 void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, const VisitState& visit) {
-  std::string bytes;
+  std::optional<State> state;
   agree(collectives_, [&] {
     const auto manifest = read_manifest(folder(step));
     if (const auto workers = manifest.at("workers").get<int>(); workers != collectives_.size())
@@ -195,12 +233,14 @@ void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, 
                        " workers, but " + std::to_string(collectives_.size()) + " were started");
     if (const auto differences = config_differences(manifest.at("config"), config); !differences.empty())
       throw UsageError("the checkpoint in " + folder(step).string() + " belongs to another configuration: " + differences);
-    bytes = read_checked(folder(step) / worker_file(collectives_.worker()),
-                         entry_of(manifest, collectives_.worker()));
+    const int worker = collectives_.worker();
+    state = read_state(folder(step) / kShared, manifest.at("shared"));
+    for (const auto& item : read_state(folder(step) / worker_file(worker), entry_of(manifest, worker)))
+      state->insert(item.key(), item.value());
   });
   agree(collectives_, [&] {
     try {
-      unpack_state(bytes, visit);
+      restore_state(*state, visit);
     } catch (const c10::Error& error) {
       throw Error("the checkpoint in " + folder(step).string() + ": " + error.what_without_backtrace());
     } catch (const std::exception& error) {

@@ -12,9 +12,11 @@ namespace psgd {
 /// Shows an object's state to a visitor; the same function saves and restores.
 using VisitState = std::function<void(StateVisitor&)>;
 
-/// Checkpoints of one run, in DIR/checkpoint/step-N/: a file for each worker (a pickled dictionary that Python's
-/// torch.load reads) and manifest.json, with sizes and hashes of all of them, the configuration they belong to, and
-/// how long the run's records were: what was written to them later is no part of the run that goes on from here.
+/// Checkpoints of one run, in DIR/checkpoint/step-N/: shared.pt with what all workers hold alike (weights, momentum,
+/// P and Q, ...), worker-K.pt with what worker K alone holds (error memory, its BN statistics, times), each a pickled
+/// dictionary that Python's torch.load reads, and manifest.json, with sizes and hashes of all of them, the
+/// configuration they belong to, and how long the run's records were: what was written to them later is no part of the
+/// run that goes on from here.
 ///
 /// A checkpoint appears whole or not at all: it is written beside its place, synced, and renamed. The last two are
 /// kept. All workers together; the folder must be on a file system that all of them see.

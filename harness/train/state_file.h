@@ -1,19 +1,37 @@
 #pragma once
 
-#include <filesystem>
+#include <ATen/core/Dict.h>
+#include <ATen/core/ivalue.h>
+
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 #include "compressors/scheme.h"
 
 namespace psgd {
 
-/// State as bytes: a pickled dictionary from key to tensor, integer or text, which Python reads with torch.load.
-std::string pack_state(const std::function<void(StateVisitor&)>& visit);
+/// State as a dictionary from key to tensor (contiguous, on the CPU), integer or text.
+using State = c10::impl::GenericDict;
 
-/// Restores what pack_state() made. Throws Error for what is no such dictionary, and where the keys are not exactly
-/// those that `visit` asks for (naming the first).
-void unpack_state(const std::string& bytes, const std::function<void(StateVisitor&)>& visit);
+State take_state(const std::function<void(StateVisitor&)>& visit);
+
+/// Gives back what take_state() took. Throws Error where the keys are not exactly those that `visit` asks for (naming
+/// the first), or a value is of another kind.
+void restore_state(const State& state, const std::function<void(StateVisitor&)>& visit);
+
+/// State as bytes: a pickled dictionary, which Python reads with torch.load.
+std::string pack_state(const State& state);
+
+/// Throws Error for what pack_state() did not make.
+State unpack_state(const std::string& bytes);
+
+/// For each key a text that is the same for the same value: type, shape and a 64-bit hash of the bits.
+std::map<std::string, std::string> fingerprints(const State& state);
+
+/// The items whose key is among `keys`, or those whose key is not.
+State part_of_state(const State& state, const std::set<std::string>& keys, bool among);
 
 /// Shows keys with a prefix.
 class PrefixedVisitor final : public StateVisitor {

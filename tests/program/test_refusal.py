@@ -26,9 +26,9 @@ def checkpoint_of(folder):
     return next((folder / "checkpoint").iterdir())
 
 
-def rename_part(folder, worker, old, new):
+def rename_part(folder, file, old, new):
     """Gives a part of the saved state another name, in a file that is otherwise as it should be."""
-    path = checkpoint_of(folder) / f"worker-{worker}.pt"
+    path = checkpoint_of(folder) / file
     with zipfile.ZipFile(path) as archive:
         members = [(member, archive.read(member)) for member in archive.namelist()]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
@@ -37,7 +37,8 @@ def rename_part(folder, worker, old, new):
     manifest = checkpoint_of(folder) / "manifest.json"
     record = json.loads(manifest.read_text())
     content = path.read_bytes()
-    record["files"][worker] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    entry = record["shared"] if file == "shared.pt" else record["files"][int(file[len("worker-")])]
+    entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     manifest.write_text(json.dumps(record))
 
 
@@ -116,14 +117,20 @@ class RefusalTest(JobTest):
     def test_a_missing_file(self):
         self.refused(FAILED, "worker 1 on", "worker-1.pt is missing",
                      spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").unlink())
+        self.refused(FAILED, "shared.pt is missing", spoil=lambda folder: (checkpoint_of(folder) / "shared.pt").unlink())
 
     def test_a_changed_byte(self):
         self.refused(FAILED, "worker 0 on", "worker-0.pt is not what was written",
                      spoil=lambda folder: change_byte(checkpoint_of(folder) / "worker-0.pt"))
+        self.refused(FAILED, "shared.pt is not what was written",
+                     spoil=lambda folder: change_byte(checkpoint_of(folder) / "shared.pt"))
 
     def test_a_missing_part(self):
-        self.refused(FAILED, "worker 1 on", "step-1: it lacks 'trainer.step', which this run needs",
-                     spoil=lambda folder: rename_part(folder, 1, "trainer.step", "trainer.stop"))
+        self.refused(FAILED, "step-1: it lacks 'trainer.step', which this run needs",
+                     spoil=lambda folder: rename_part(folder, "shared.pt", "trainer.step", "trainer.stop"))
+        self.refused(FAILED, "worker 1 on", "step-1: it lacks 'model.inner.bn1.running_mean', which this run needs",
+                     spoil=lambda folder: rename_part(folder, "worker-1.pt", "model.inner.bn1.running_mean",
+                                                      "model.inner.bn1.running_moon"))
 
     def test_a_damaged_manifest(self):
         def cut(folder):

@@ -103,7 +103,7 @@ class ResultsTest(JobTest):
         place = self.small_disk("256k")
         for name, layer, parts in (
             ("lines", {**many, "train_images": 2000}, ("worker 0 on", "in phase '", "batches.jsonl")),
-            ("checkpoint", {"checkpoint_every_epochs": 1}, ("worker-0.pt",)),
+            ("checkpoint", {"checkpoint_every_epochs": 1}, ("shared.pt",)),
         ):
             with self.subTest(name):
                 folder = place / name
@@ -125,7 +125,7 @@ class ResultsTest(JobTest):
 
     def test_a_disk_too_full_for_the_second_checkpoint(self):
         """The first one stays, and the run goes on from it once there is space."""
-        place = self.small_disk("5m")
+        place = self.small_disk("2500k")
         folder = place / "run"
         layers = (EXPERIMENTS[0], {"epochs": 3, "checkpoint_every_epochs": 1})
         process = run(command(2, folder, *layers))
