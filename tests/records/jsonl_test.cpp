@@ -1,11 +1,9 @@
 #include "harness/records/jsonl.h"
 
-#include <csignal>
-#include <sys/resource.h>
-
 #include <cmath>
 
 #include "tests/config/refusal.h"
+#include "tests/records/file_size_limit.h"
 
 namespace psgd {
 namespace {
@@ -86,27 +84,6 @@ TEST(LineWriter, SaysThatTheDiskIsFull) {
   expect_refusal<Error>([&] { writer.append("{}\n"); }, {"/dev/full", "No space left on device", "kept"});
   expect_refusal<Error>([] { LineWriter("/no/such/folder/a.jsonl"); }, {"/no/such/folder/a.jsonl"});
 }
-
-/// Lets no file of this process grow beyond `bytes`: writes then end in the middle, as on a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 TEST(LineWriter, CutsOffAHalfWrittenLineAndGoesOnLater) {
   const TemporaryFolder folder;

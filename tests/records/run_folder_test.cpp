@@ -12,6 +12,7 @@
 
 #include "harness/records/run_reader.h"
 #include "tests/config/refusal.h"
+#include "tests/records/file_size_limit.h"
 #include "tests/records/run_fixture.h"
 
 namespace psgd {
@@ -41,6 +42,21 @@ TEST(RunFolder, NeverTakesAFolderThatHoldsAnything) {
   expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "run"); }, {"run", "--resume"});
   folder.write("file", "");
   expect_refusal<Error>([&] { RunFolder::create(folder.path() / "file"); }, {"file"});
+}
+
+TEST(WriteAtomically, OnAFullDiskKeepsTheOldFileAndLeavesNoOther) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a.json", "before");
+  {
+    const FileSizeLimit limit(50);
+    expect_refusal<Error>([&] { write_atomically(file, std::string(200, 'x')); }, {"a.json", "kept", "File too large"});
+    expect_refusal<Error>([&] { write_atomically(folder.path() / "new.json", std::string(200, 'x')); }, {"new.json"});
+  }
+  EXPECT_EQ(file_text(file), "before");
+  EXPECT_EQ(files_in(folder.path()), 1u);  // what was half written does not fill the disk further
+  write_atomically(file, "after");
+  EXPECT_EQ(file_text(file), "after");
+  EXPECT_EQ(files_in(folder.path()), 1u);
 }
 
 TEST(RunFolder, OfSixteenThreadsExactlyOneGetsIt) {
