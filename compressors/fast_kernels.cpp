@@ -163,6 +163,7 @@ void decode_all(const MatrixView& m) {
   if (m.columns % kWidth == 0)
     for (; row + most <= m.rows; row += most) decode_rows<Rank, most, Memory>(m, row);
   for (; row < m.rows; ++row) decode_rows<Rank, 1, Memory>(m, row);
+  end_streaming();
 }
 
 // ---- choice of the loop for a rank ---------------------------------------------------------------------

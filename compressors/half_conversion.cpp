@@ -46,6 +46,7 @@ std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* h
       flushed += std::popcount(result.zeros() & HalfVector::not_zero(x));
     }
   }
+  end_streaming();
   return flushed + to_half_divided_loop(values + i, divisor, half + i, n - i);
 }
 
@@ -54,6 +55,7 @@ void from_half_cpu(const at::Half* half, float* values, std::int64_t n) {
   from_half_loop(half, values, i);
   for (; i + HalfVector::width <= n; i += HalfVector::width)
     HalfVector::load(bits_of(half + i)).widened().stream(values + i);
+  end_streaming();
   from_half_loop(half + i, values + i, n - i);
 }
 

@@ -127,6 +127,13 @@ struct FloatVector {
   }
 };
 
+/// After the last stream(): other cores see what was streamed before what is stored from here on.
+inline void end_streaming() {
+#ifndef PSGD_PLAIN_VECTOR
+  _mm_sfence();
+#endif
+}
+
 /// Elements from `p` to the first address that is a multiple of `count` elements.
 template <class T>
 std::int64_t elements_to_alignment(const T* p, std::int64_t count) {
