@@ -45,7 +45,8 @@ void at_exit() {
 
 }  // namespace
 
-TrainGuard::TrainGuard(Job& job, std::filesystem::path output) : job_(job), output_(std::move(output)) {
+TrainGuard::TrainGuard(Job& job, std::filesystem::path output)
+    : job_(job), output_(std::move(output)), spoken_(job_.session->communicator()) {
   const auto peers = find_peers(*job_.collectives);
   watchdog_ = std::make_unique<Watchdog>(
       job_.options.watchdog_seconds, [this](const std::string& message) { fail(message); },
@@ -71,8 +72,10 @@ TrainGuard::~TrainGuard() {
 
 std::string TrainGuard::place(int worker) const { return "worker " + std::to_string(worker) + " on " + host_name(); }
 
-/// One message: of workers that fail at once, or of one that fails and those that see it end, the first speaks.
+/// One message: of workers that fail at once, or of one that fails and those that see it end, the first speaks. Those
+/// of one host know from the flag, those of others from run.json, which a full disk keeps from telling.
 void TrainGuard::report(const std::string& text) {
+  if (!spoken_.raise()) return;
   if (owns_folder_ && mark_failed(output_, text) == Marked::before) return;
   spdlog::error("{}", text);
 }

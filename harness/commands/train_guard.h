@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include "harness/commands/job.h"
+#include "harness/mpi/host_memory.h"
 #include "harness/train/agreement.h"
 #include "harness/train/peer_watch.h"
 #include "harness/train/watchdog.h"
@@ -67,6 +68,7 @@ class TrainGuard {
   std::filesystem::path output_;
   std::atomic<bool> owns_folder_ = false;
   std::atomic<bool> failing_ = false;
+  HostFlag spoken_;  ///< a worker of this host has said why the run fails
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<PeerWatch> peers_;
 };

@@ -1,18 +1,13 @@
 #include "harness/mpi/host_meeting.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <climits>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
-#include <new>
-#include <string>
 
 #include "harness/error.h"
 #include "harness/mpi/mpi_check.h"
@@ -39,17 +34,6 @@ void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
 
 void wake_all(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
-/// Maps `size` bytes of the shared memory called `name`; null if that cannot be.
-void* map_shared(const std::string& name, int flags, std::size_t size) {
-  const int file = shm_open(name.c_str(), flags | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0) return nullptr;
-  void* memory = MAP_FAILED;
-  if ((flags & O_CREAT) == 0 || posix_fallocate(file, 0, static_cast<off_t>(size)) == 0)
-    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
 }  // namespace
 
 HostMeeting::HostMeeting(MPI_Comm communicator, std::optional<int> pretended_host) {
@@ -59,37 +43,19 @@ HostMeeting::HostMeeting(MPI_Comm communicator, std::optional<int> pretended_hos
   if (pretended_host)
     PSGD_MPI(MPI_Comm_split(communicator, *pretended_host, worker, &host));
   else
-    PSGD_MPI(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, worker, MPI_INFO_NULL, &host));
+    host = workers_of_this_host(communicator);
   PSGD_MPI(MPI_Comm_rank(host, &local_worker_));
   PSGD_MPI(MPI_Comm_size(host, &local_workers_));
   PSGD_MPI(MPI_Comm_split(communicator, local_worker_ == 0 ? 0 : MPI_UNDEFINED, worker, &first_workers_));
   if (first_workers_ != MPI_COMM_NULL) PSGD_MPI(MPI_Comm_size(first_workers_, &hosts_));
-  share_place(host);
+  memory_.emplace(host, sizeof(Place));
+  place_ = static_cast<Place*>(memory_->get());
   PSGD_MPI(MPI_Comm_free(&host));
   int everywhere = place_ != nullptr ? 1 : 0;
   PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, communicator));
   if (everywhere == 0)
     throw Error("the workers of a host cannot share memory in /dev/shm, which they need to wait asleep; give it room "
                 "(a container: --shm-size), or set wait to yield");
-}
-
-/// The first worker makes the place, the others open it, and then its name goes: nothing is left after a crash.
-void HostMeeting::share_place(MPI_Comm host) {
-  char name[64] = {};
-  if (local_worker_ == 0) {
-    static std::atomic<int> made = 0;
-    std::snprintf(name, sizeof name, "/powersgd-bench-%d-%d", getpid(), made.fetch_add(1));
-    shm_unlink(name);  // of a process that had this number and crashed
-    if (void* const memory = map_shared(name, O_CREAT | O_EXCL, sizeof(Place))) place_ = new (memory) Place{};
-  }
-  PSGD_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, host));
-  if (local_worker_ != 0) place_ = static_cast<Place*>(map_shared(name, 0, sizeof(Place)));
-  PSGD_MPI(MPI_Barrier(host));
-  if (local_worker_ == 0) shm_unlink(name);
-}
-
-HostMeeting::~HostMeeting() {
-  if (place_ != nullptr) munmap(place_, sizeof(Place));
 }
 
 void HostMeeting::meet(const std::function<void(MPI_Request&)>& complete) {

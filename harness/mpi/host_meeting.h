@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "harness/mpi/host_memory.h"
+
 namespace psgd {
 
 /// A barrier among all workers at which those of a host wait asleep, without polling: with more workers than cores
@@ -17,7 +19,6 @@ class HostMeeting {
   /// Called by all workers of `communicator` together. Throws Error on all of them if a host cannot share memory.
   /// `pretended_host`: for tests on one host; workers with the same number here are taken to share one.
   explicit HostMeeting(MPI_Comm communicator, std::optional<int> pretended_host = {});
-  ~HostMeeting();  // frees without the other workers: they may be gone
   HostMeeting(const HostMeeting&) = delete;
   HostMeeting& operator=(const HostMeeting&) = delete;
 
@@ -26,9 +27,9 @@ class HostMeeting {
 
  private:
   struct Place;
-  void share_place(MPI_Comm host);
 
-  Place* place_ = nullptr;
+  std::optional<HostMemory> memory_;
+  Place* place_ = nullptr;  ///< in memory_
   int local_worker_ = 0;
   int local_workers_ = 1;
   int hosts_ = 1;
