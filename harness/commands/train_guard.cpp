@@ -46,11 +46,14 @@ void at_exit() {
 }  // namespace
 
 TrainGuard::TrainGuard(Job& job, std::filesystem::path output)
-    : job_(job), output_(std::move(output)), spoken_(job_.session->communicator()) {
+    : job_(job), output_(std::move(output)), board_(job_.session->communicator()) {
   const auto peers = find_peers(*job_.collectives);
   watchdog_ = std::make_unique<Watchdog>(
-      job_.options.watchdog_seconds, [this](const std::string& message) { fail(message); },
-      [this] { return job_.collectives->is_busy(); });
+      job_.options.watchdog_seconds,
+      Watchdog::Calls{[this](const std::string& message) { fail(message); },
+                      [this] { return job_.collectives->is_busy(); },
+                      [this](const char* phase) { board_.note(phase); }});
+  board_.note(watchdog_->phase());
   peers_ = std::make_unique<PeerWatch>(
       job_.session->worker(), peers,
       PeerWatch::Calls{[this](int worker) { report_death(worker); },
@@ -73,9 +76,9 @@ TrainGuard::~TrainGuard() {
 std::string TrainGuard::place(int worker) const { return "worker " + std::to_string(worker) + " on " + host_name(); }
 
 /// One message: of workers that fail at once, or of one that fails and those that see it end, the first speaks. Those
-/// of one host know from the flag, those of others from run.json, which a full disk keeps from telling.
+/// of one host know from its board, those of others from run.json, which a full disk keeps from telling.
 void TrainGuard::report(const std::string& text) {
-  if (!spoken_.raise()) return;
+  if (!board_.take_the_word()) return;
   if (owns_folder_ && mark_failed(output_, text) == Marked::before) return;
   spdlog::error("{}", text);
 }
@@ -89,8 +92,9 @@ void TrainGuard::fail(const std::string& message) {
 
 void TrainGuard::report_death(int worker) {
   if (failing_.exchange(true)) return;
-  report(place(worker) + " is gone (killed, or it exited without a word) while worker " +
-         std::to_string(job_.session->worker()) + " was in phase '" + phase() + "'");
+  const std::string its = board_.note_of(worker);
+  report(place(worker) + ", in phase '" + (its.empty() ? "unknown" : its) +
+         "': it is gone (killed, or it exited without a word)");
   end_job();
 }
 

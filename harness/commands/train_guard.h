@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 
 #include "harness/commands/job.h"
-#include "harness/mpi/host_memory.h"
+#include "harness/mpi/host_board.h"
 #include "harness/train/agreement.h"
 #include "harness/train/peer_watch.h"
 #include "harness/train/watchdog.h"
@@ -68,7 +68,7 @@ class TrainGuard {
   std::filesystem::path output_;
   std::atomic<bool> owns_folder_ = false;
   std::atomic<bool> failing_ = false;
-  HostFlag spoken_;  ///< a worker of this host has said why the run fails
+  HostBoard board_;  ///< who of this host says why the run fails, and which phase each worker is in
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<PeerWatch> peers_;
 };

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "harness/mpi/mpi_check.h"
@@ -51,12 +52,6 @@ MPI_Comm workers_of_this_host(MPI_Comm communicator) {
   MPI_Comm host = MPI_COMM_NULL;
   PSGD_MPI(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, worker, MPI_INFO_NULL, &host));
   return host;
-}
-
-HostFlag::HostFlag(MPI_Comm communicator) {
-  MPI_Comm host = workers_of_this_host(communicator);
-  memory_.emplace(host, sizeof(Flag));
-  PSGD_MPI(MPI_Comm_free(&host));
 }
 
 }  // namespace psgd

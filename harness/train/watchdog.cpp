@@ -6,11 +6,8 @@
 
 namespace psgd {
 
-Watchdog::Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall, std::function<bool()> waits)
-    : limit_(limit_seconds),
-      on_stall_(std::move(on_stall)),
-      waits_(waits ? std::move(waits) : [] { return false; }),
-      thread_([this] { watch(); }) {}
+Watchdog::Watchdog(double limit_seconds, Calls calls)
+    : limit_(limit_seconds), calls_(std::move(calls)), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -22,6 +19,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::enter(const char* phase) {
+  calls_.on_enter(phase);
   phase_.store(phase);
   reports_.fetch_add(1);
 }
@@ -40,13 +38,13 @@ void Watchdog::watch() {
       continue;
     }
     if (Clock::now() - since <= Seconds(limit_)) continue;
-    const bool waits = waits_();
+    const bool waits = calls_.waits();
     if (waits && Clock::now() - since <= Seconds(2 * limit_)) continue;
     std::ostringstream message;
     message << "no progress for " << (waits ? 2 * limit_ : limit_) << " s"
             << (waits ? ": it waits for another worker, which did not report itself" : "")
             << " (the limit is watchdog_seconds, " << limit_ << ")";
-    on_stall_(message.str());
+    calls_.on_stall(message.str());
     return;
   }
 }

@@ -17,9 +17,15 @@ namespace psgd {
 /// wait (a network that lost a message, say) does one of them end the job.
 class Watchdog {
  public:
-  /// `on_stall(message)` is called, once, from the watchdog's thread; it must end the process. `waits()`, called from
-  /// the same thread, says whether the worker waits for others at that moment; none: it never does.
-  Watchdog(double limit_seconds, std::function<void(const std::string&)> on_stall, std::function<bool()> waits = {});
+  struct Calls {
+    /// Called once, from the watchdog's thread; must end the process.
+    std::function<void(const std::string& message)> on_stall;
+    /// Whether the worker waits for others at that moment; called from the watchdog's thread.
+    std::function<bool()> waits;
+    /// Called by enter(), first.
+    std::function<void(const char* phase)> on_enter;
+  };
+  Watchdog(double limit_seconds, Calls calls);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -33,8 +39,7 @@ class Watchdog {
   void watch();
 
   double limit_;
-  std::function<void(const std::string&)> on_stall_;
-  std::function<bool()> waits_;
+  Calls calls_;
   std::atomic<const char*> phase_{"start"};
   std::atomic<std::int64_t> reports_{0};
   std::mutex lock_;

@@ -37,15 +37,5 @@ TEST(HostMeeting, HoldsEverybodyOnTwoHosts) { expect_rounds(session().worker() %
 
 TEST(HostMeeting, HoldsEverybodyWithAHostForEach) { expect_rounds(session().worker()); }
 
-TEST(HostFlag, OneWorkerOfTheHostIsTheFirstToRaiseIt) {
-  for (int round = 0; round < 50; ++round) {
-    HostFlag flag(session().communicator());
-    int first = flag.raise() ? 1 : 0;
-    EXPECT_FALSE(flag.raise());
-    PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_SUM, session().communicator()));
-    EXPECT_EQ(first, 1) << "round " << round;
-  }
-}
-
 }  // namespace
 }  // namespace psgd::test
