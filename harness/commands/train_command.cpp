@@ -202,7 +202,10 @@ class TrainRun {
     if (ending == Ending::interrupted) record_["message"] = "asked to stop by a signal";
     if (job_.options.save_weights) save_weights(trainer.model(), output_ / "weights.pt");
     folder_->sync();
-    folder_->write_run(record_);
+    {
+      const RunJsonLock lock(output_);  // of the others, one may just be noting that the launcher ends the job
+      folder_->write_run(record_);
+    }
     spdlog::info("{}: {}", status_name(ending), output_.string());
   }
 

@@ -3,9 +3,11 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 
 #include "harness/error.h"
 #include "harness/train/run_record.h"
@@ -15,6 +17,10 @@ namespace {
 
 /// Should MPI fail to end the job, this process at least ends, which the launcher sees.
 constexpr unsigned kSecondsToAbort = 10;
+
+/// How long worker 0 has to note that the launcher ends the job before the others do. With PeerWatch's patience less
+/// than the second after which mpirun kills.
+constexpr std::chrono::milliseconds kHeadStart{200};
 
 std::atomic<TrainGuard*> present_guard = nullptr;
 
@@ -56,12 +62,7 @@ TrainGuard::TrainGuard(Job& job, std::filesystem::path output)
   board_.note(watchdog_->phase());
   peers_ = std::make_unique<PeerWatch>(
       job_.session->worker(), peers,
-      PeerWatch::Calls{[this](int worker) { report_death(worker); },
-                       [this] {
-                         if (job_.leads() && owns_folder_)
-                           mark_failed(output_, "ended by the launcher (SIGTERM), in phase '" + phase() +
-                                                    "', with no time for a checkpoint");
-                       }});
+      PeerWatch::Calls{[this](int worker) { report_death(worker); }, [this] { note_termination(); }});
   present_guard = this;
   [[maybe_unused]] static const int registered = std::atexit(&at_exit);
   std::set_terminate(&at_terminate);
@@ -96,6 +97,15 @@ void TrainGuard::report_death(int worker) {
   report(place(worker) + ", in phase '" + (its.empty() ? "unknown" : its) +
          "': it is gone (killed, or it exited without a word)");
   end_job();
+}
+
+/// Worker 0 first. Another one if run.json still says "running" then: worker 0 is what the launcher saw end, on a host
+/// where nobody else could. Worker 0 overwrites this should it come to a checkpoint after all.
+void TrainGuard::note_termination() {
+  if (!owns_folder_) return;
+  if (!job_.leads()) std::this_thread::sleep_for(kHeadStart);
+  mark_failed(output_, "ended by the launcher (SIGTERM), in phase '" + phase() +
+                           "', with no time for a checkpoint; if a worker of another host died, the launcher named it");
 }
 
 AgreedError TrainGuard::note(const AgreedError& error) {

@@ -61,6 +61,7 @@ class TrainGuard {
  private:
   void report(const std::string& text);
   void report_death(int worker);
+  void note_termination();
   std::string place(int worker) const;
   std::string phase() const { return watchdog_->phase(); }
 

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
+#include <random>
 
 #include "harness/mpi/mpi_check.h"
 
@@ -31,9 +31,9 @@ HostMemory::HostMemory(MPI_Comm host, std::size_t size) : size_(size) {
   PSGD_MPI(MPI_Comm_rank(host, &worker));
   char name[64] = {};
   if (worker == 0) {
-    static std::atomic<int> made = 0;
-    std::snprintf(name, sizeof name, "/powersgd-bench-%d-%d", getpid(), made.fetch_add(1));
-    shm_unlink(name);  // of a process that had this number and crashed
+    // By chance, since containers may share memory and yet count their processes each from one.
+    std::random_device random;
+    std::snprintf(name, sizeof name, "/powersgd-bench-%08x%08x", random(), random());
     memory_ = map_shared(name, O_CREAT | O_EXCL, size);
   }
   PSGD_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, host));

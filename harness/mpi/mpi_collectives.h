@@ -58,7 +58,7 @@ class MpiCollectives final : public Collectives {
   TrafficCount traffic(Traffic kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   /// Continues counting from a checkpoint.
   void set_traffic(Traffic kind, TrafficCount count) { counts_[static_cast<std::size_t>(kind)] = count; }
-  /// 8 x bytes of gradients: the bits of SPEC's figures, exact.
+  /// 8 x bytes of gradients: the bits of the notebook's figures, exact.
   std::int64_t gradient_bits() const { return 8 * traffic(Traffic::gradient).bytes; }
   /// Counts from 0 again; what the set-up sent is no part of a run.
   void forget_traffic() { counts_ = {}; }

@@ -6,7 +6,6 @@
 #include "harness/config/config_reader.h"
 #include "harness/records/provenance.h"
 #include "harness/records/run_folder.h"
-#include "harness/train/file_lock.h"
 #include "harness/train/worker_table.h"
 
 namespace psgd {
@@ -72,9 +71,12 @@ nlohmann::ordered_json begin_run_record(const Options& options, const Dataset& d
             {"augmented", options.augment}}}};
 }
 
+RunJsonLock::RunJsonLock(const std::filesystem::path& folder)
+    : lock_(folder / "metrics.jsonl", FileLock::Mode::wait) {}  // run.json itself is replaced, not changed
+
 Marked mark_failed(const std::filesystem::path& folder, const std::string& message) {
   try {
-    const FileLock lock(folder, FileLock::Mode::wait);
+    const RunJsonLock lock(folder);
     std::ifstream file(folder / "run.json");
     auto run = nlohmann::ordered_json::parse(file);
     if (run.at("status") != "running") return Marked::before;

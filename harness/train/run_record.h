@@ -9,6 +9,7 @@
 #include "harness/data/dataset.h"
 #include "harness/mpi/mpi_collectives.h"
 #include "harness/mpi/session.h"
+#include "harness/train/file_lock.h"
 
 namespace psgd {
 
@@ -21,7 +22,7 @@ nlohmann::ordered_json begin_run_record(const Options& options, const Dataset& d
 nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollectives& collectives, int threads,
                                         const std::string& device, bool oversubscribed);
 
-/// Whether anything is smaller than in the notebook's experiments (SPEC'd: 16 workers, full ResNet-18, batch 128,
+/// Whether anything is smaller than in the notebook's experiments (16 workers, full ResNet-18, batch 128,
 /// 300 epochs, all images).
 bool is_reduced_size(const Options& options);
 
@@ -35,6 +36,15 @@ enum class Marked {
   now,         ///< run.json says "failed", with this message
   before,      ///< it did not say "running" any more: another worker was first
   impossible,  ///< it cannot be read or replaced
+};
+
+/// While it lives, mark_failed() waits.
+class RunJsonLock {
+ public:
+  explicit RunJsonLock(const std::filesystem::path& folder);
+
+ private:
+  FileLock lock_;
 };
 
 /// Sets a run's status to "failed" with a message, if run.json still says "running". Any worker may call this at any

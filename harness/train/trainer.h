@@ -35,7 +35,7 @@ struct TrainerParts {
 /// Why training ended.
 enum class Ending { finished, interrupted, diverged };
 
-/// The training loop of both originals: SPEC'd order of batches, schedule, optimiser and tests; the engine and its
+/// The training loop of both originals: their order of batches, schedule, optimiser and tests; the engine and its
 /// scheme reduce the gradients.
 class Trainer {
  public:
