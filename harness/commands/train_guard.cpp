@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "harness/error.h"
-#include "harness/train/run_record.h"
+#include "harness/records/run_failure.h"
 
 namespace psgd {
 namespace {
@@ -104,8 +104,12 @@ void TrainGuard::report_death(int worker) {
 void TrainGuard::note_termination() {
   if (!owns_folder_) return;
   if (!job_.leads()) std::this_thread::sleep_for(kHeadStart);
-  mark_failed(output_, "ended by the launcher (SIGTERM), in phase '" + phase() +
-                           "', with no time for a checkpoint; if a worker of another host died, the launcher named it");
+  mark_ended_by_launcher(output_, phase());
+}
+
+void TrainGuard::own_folder() {
+  owns_folder_ = true;
+  agree(*job_.collectives, [] {});
 }
 
 AgreedError TrainGuard::note(const AgreedError& error) {

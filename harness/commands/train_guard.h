@@ -29,8 +29,9 @@ class TrainGuard {
 
   Watchdog& watchdog() { return *watchdog_; }
 
-  /// From here on the output folder is this run's, and run.json tells of failures. Until then it may be another's.
-  void own_folder() { owns_folder_ = true; }
+  /// From here on the output folder is this run's, and run.json tells of failures. Until then it may be another's. All
+  /// workers together: none goes on, and may fail, before all know.
+  void own_folder();
 
   /// The run is over but for worker 0's last words: no signal and no other worker's end can make it fail any more.
   void end_peer_watch() { peers_.reset(); }

@@ -1,7 +1,5 @@
 #include "harness/train/run_record.h"
 
-#include <fstream>
-
 #include "compressors/scheme.h"
 #include "harness/config/config_reader.h"
 #include "harness/records/provenance.h"
@@ -69,28 +67,6 @@ nlohmann::ordered_json begin_run_record(const Options& options, const Dataset& d
             {"train_images", dataset.train.count()},
             {"test_images", dataset.test.count()},
             {"augmented", options.augment}}}};
-}
-
-RunJsonLock::RunJsonLock(const std::filesystem::path& folder)
-    : lock_(folder / "metrics.jsonl", FileLock::Mode::wait) {}  // run.json itself is replaced, not changed
-
-Marked mark_failed(const std::filesystem::path& folder, const std::string& message) {
-  try {
-    const RunJsonLock lock(folder);
-    std::ifstream file(folder / "run.json");
-    auto run = nlohmann::ordered_json::parse(file);
-    if (run.at("status") != "running") return Marked::before;
-    run["status"] = "failed";
-    run["message"] = message;
-    run["ended"] = utc_now();
-    // Under a name of its own: worker 0 may be replacing run.json at this moment.
-    const auto aside = folder / "run.json.failed";
-    write_atomically(aside, run.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-    std::filesystem::rename(aside, folder / "run.json");
-    return Marked::now;
-  } catch (const std::exception&) {
-    return Marked::impossible;  // the job is failing already, and its own message is on the way
-  }
 }
 
 }  // namespace psgd

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "harness/data/dataset.h"
 #include "harness/mpi/mpi_collectives.h"
 #include "harness/mpi/session.h"
-#include "harness/train/file_lock.h"
 
 namespace psgd {
 
@@ -30,25 +28,5 @@ bool is_reduced_size(const Options& options);
 std::string scheme_label(const Options& options);
 /// `rank` as in timingResults.json: 0 for full precision, the matrix rank, or the label.
 nlohmann::ordered_json scheme_rank(const Options& options);
-
-/// What mark_failed() did.
-enum class Marked {
-  now,         ///< run.json says "failed", with this message
-  before,      ///< it did not say "running" any more: another worker was first
-  impossible,  ///< it cannot be read or replaced
-};
-
-/// While it lives, mark_failed() waits.
-class RunJsonLock {
- public:
-  explicit RunJsonLock(const std::filesystem::path& folder);
-
- private:
-  FileLock lock_;
-};
-
-/// Sets a run's status to "failed" with a message, if run.json still says "running". Any worker may call this at any
-/// time, also from another thread; of several that call it at once, one is first. Never throws.
-Marked mark_failed(const std::filesystem::path& folder, const std::string& message);
 
 }  // namespace psgd

@@ -55,30 +55,32 @@ void fashion_mnist(std::string_view bytes) {
 const std::array<std::string, 6> kCifarFiles = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                                 "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
 
-/// A file of zeros that takes no room.
-void make_empty(const std::filesystem::path& file) {
-  std::ofstream(file, std::ios::binary).close();
-  std::filesystem::resize_file(file, kCifarBytes);
+void write_at(const std::filesystem::path& file, std::uintmax_t place, std::string_view bytes) {
+  std::fstream patch(file, std::ios::binary | std::ios::in | std::ios::out);
+  patch.seekp(static_cast<std::streamoff>(place));
+  patch.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 void cifar10(std::uint8_t choice, std::string_view bytes) {
   static const psgd::FuzzFolder folder("cifar");
   static const bool made = [] {
-    for (const auto& name : kCifarFiles) make_empty(folder.path() / name);
+    for (const auto& name : kCifarFiles) {
+      std::ofstream(folder.path() / name, std::ios::binary).close();
+      std::filesystem::resize_file(folder.path() / name, kCifarBytes);  // zeros that take no room
+    }
     return true;
   }();
   if (!made || bytes.size() < 4) return;
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
   const auto file = folder.path() / kCifarFiles[byte(0) % kCifarFiles.size()];
   const auto place = static_cast<std::uintmax_t>(byte(1) << 16 | byte(2) << 8 | byte(3)) * 2 % kCifarBytes;
-  {
-    std::fstream patch(file, std::ios::binary | std::ios::in | std::ios::out);
-    patch.seekp(static_cast<std::streamoff>(place));
-    patch.write(bytes.data() + 4, static_cast<std::streamsize>(bytes.size() - 4));
-  }
+  const std::string_view patch = bytes.substr(4);
+  write_at(file, place, patch);
   if (choice > 127) std::filesystem::resize_file(file, place);
   load({"cifar10", folder.path(), 0, 0});
-  make_empty(file);
+  // Zeros where it was changed; made anew, the file would have to be mapped page by page each time.
+  write_at(file, place, std::string(patch.size(), '\0'));
+  std::filesystem::resize_file(file, kCifarBytes);
 }
 
 }  // namespace
