@@ -2,4 +2,4 @@
 # pretended_ssh.sh HOST COMMAND...: as ssh would, runs the command on another host, but on a pretended one: this machine,
 # with the host's name and with process ids of its own. Needs root, or the right to make namespaces.
 set -euo pipefail
-exec unshare --uts --pid --fork --mount-proc --kill-child bash -c 'hostname "$0"; eval "$*"' "$@"
+exec unshare --uts --pid --fork --kill-child bash -c 'hostname "$0"; eval "$*"' "$@"

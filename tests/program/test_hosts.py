@@ -19,11 +19,11 @@ def run_on(hosts, arguments, fault=""):
     environment = {
         **os.environ,
         "PSGD_FAULT": fault,
-        "PSGD_MPIRUN_ARGS": f"--host {hosts} --oversubscribe",
-        # Open MPI 4, and Open MPI 5 with its launcher PRRTE.
+        "PSGD_MPIRUN_ARGS": f"--host {hosts} --bind-to none",
+        "OMPI_MCA_mpi_yield_when_idle": "1",  # they share cores, and do not know it
+        # Open MPI 4, and Open MPI 5 with its launcher PRRTE, which needs a network beside the loopback one.
         "OMPI_MCA_plm_rsh_agent": SSH, "PRTE_MCA_plm_ssh_agent": SSH,
-        "OMPI_MCA_oob_tcp_if_include": "lo", "PRTE_MCA_prte_if_include": "lo",
-        "OMPI_MCA_btl_tcp_if_include": "lo",
+        "OMPI_MCA_oob_tcp_if_include": "lo", "OMPI_MCA_btl_tcp_if_include": "lo",
     }
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300 * PATIENCE, check=False,
                           env=environment)

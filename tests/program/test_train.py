@@ -130,7 +130,8 @@ class TrainTest(unittest.TestCase):
     def test_a_launcher_that_mpi_does_not_see_is_refused(self):
         arguments = [str(PROGRAM), *command(1, self.path / "run")[3:]]
         process = subprocess.run(arguments, capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
-                                 env={"PATH": "/usr/bin:/bin", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"})
+                                 env={"PATH": "/usr/bin:/bin", "HOME": str(self.path), "SLURM_NTASKS": "4",
+                                      "SLURM_PROCID": "0"})
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("the launcher started 4 workers (SLURM_NTASKS), but MPI sees each alone", process.stderr)
 
