@@ -37,7 +37,7 @@ def run(arguments, fault="", timeout=300 * PATIENCE):
 
 def error_lines(process):
     """The program's own error messages; mpirun's remarks do not count."""
-    lines = [line.lstrip() for line in process.stderr.splitlines()]  # Open MPI 5 sets a blank before some
+    lines = [line.lstrip("\0 ") for line in process.stderr.splitlines()]  # Open MPI 5 sets a zero before some
     return [line for line in lines if line.startswith(("error:", "terminate called"))]
 
 
