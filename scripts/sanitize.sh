@@ -2,7 +2,7 @@
 # Builds and runs tests with a sanitizer; a finding fails its test:  scripts/sanitize.sh [asan|tsan] [CTEST-OPTION...]
 #   asan (default)  addresses, leaks and undefined behaviour: every test
 #   tsan            threads: the tests that have to do with them
-# On two cores the first takes about two hours, the second half an hour: too long for every change.
+# Takes too long for every change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-asan}
