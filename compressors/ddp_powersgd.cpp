@@ -18,7 +18,8 @@ DdpPowerSgd::DdpPowerSgd(DdpPowerSgdOptions options)
   if ((options_.use_error_feedback || options_.warm_start) && options_.start_iteration < 2)
     throw std::invalid_argument(
         "powersgd: start_iteration is " + std::to_string(options_.start_iteration) +
-        ", but must be at least 2 with use_error_feedback or warm_start: PyTorch DDP rebuilds its buckets "
+        ", but must be at least 2 with use_error_feedback or warm_start: PyTorch DDP rebuilds its "
+        "buckets "
         "once, "
         "after the first step, and what was remembered of the former buckets would not fit. Raise "
         "start_iteration, or switch both off");
@@ -29,8 +30,9 @@ LowRankPolicy DdpPowerSgd::policy() const {
   policy.rank = options_.rank;
   policy.error_memory = options_.use_error_feedback;
   policy.group_equal_shapes = true;
-  policy.compress = [rate = options_.min_compression_rate](std::int64_t dimensions, std::int64_t rows,
-                                                           std::int64_t columns, std::int64_t rank) {
+  policy.compress = [rate = options_.min_compression_rate](std::int64_t dimensions,
+                                                           std::int64_t rows, std::int64_t columns,
+                                                           std::int64_t rank) {
     const auto sent = static_cast<double>((rows + columns) * rank);
     return dimensions >= 2 && sent * rate < static_cast<double>(rows * columns);
   };
@@ -49,11 +51,13 @@ DdpPowerSgd::BucketState& DdpPowerSgd::prepare(const Bucket& bucket) {
   const auto index = static_cast<std::size_t>(bucket.index);
   if (buckets_.size() <= index) buckets_.resize(index + 1);
   BucketState& state = buckets_[index];
-  state.low_rank.prepare(bucket.gradients, policy_, options_.use_error_feedback || options_.warm_start);
+  state.low_rank.prepare(bucket.gradients, policy_,
+                         options_.use_error_feedback || options_.warm_start);
   return state;
 }
 
-void DdpPowerSgd::compress(BucketState& state, Bucket& bucket, Collectives& collectives, PhaseClock& clock) {
+void DdpPowerSgd::compress(BucketState& state, Bucket& bucket, Collectives& collectives,
+                           PhaseClock& clock) {
   LowRankState& low_rank = state.low_rank;
   const bool has_matrices = !low_rank.matrices.empty();
   {
@@ -77,7 +81,8 @@ void DdpPowerSgd::compress(BucketState& state, Bucket& bucket, Collectives& coll
     }
     {
       const auto timed = clock.scope(Phase::orthogonalise);
-      for (auto& matrix : low_rank.matrices) ddp_orthogonalise(matrix.p, options_.orthogonalization_epsilon);
+      for (auto& matrix : low_rank.matrices)
+        ddp_orthogonalise(matrix.p, options_.orthogonalization_epsilon);
     }
     {
       const auto timed = clock.scope(Phase::encode);
@@ -108,7 +113,8 @@ void DdpPowerSgd::prepare_q(BucketState& state, int bucket_index) {
     seed = mix_seed(seed, static_cast<std::uint64_t>(bucket_index));
     redrawn_ += low_rank.redraw_dead_columns(seed, kLargestGramSchmidtRank);
   }
-  for (auto& matrix : low_rank.matrices) ddp_orthogonalise(matrix.q, options_.orthogonalization_epsilon);
+  for (auto& matrix : low_rank.matrices)
+    ddp_orthogonalise(matrix.q, options_.orthogonalization_epsilon);
 }
 
 void DdpPowerSgd::draw_q(LowRankState& state) {
@@ -117,11 +123,12 @@ void DdpPowerSgd::draw_q(LowRankState& state) {
   const auto type = state.q.scalar_type();
   auto matrix = state.matrices.begin();
   for (const std::size_t group_size : state.group_sizes) {
-    // One draw for the whole group or one a matrix: not the same numbers, as randn fills blocks of 16.
+    // One draw for the whole group or one a matrix: not the same numbers, as randn fills blocks
+    // of 16.
     const std::size_t batch = options_.batch_tensors_with_same_shape ? group_size : 1;
     for (std::size_t done = 0; done < group_size; done += batch) {
-      const at::Tensor drawn =
-          draw_normal({static_cast<std::int64_t>(batch), matrix->columns, matrix->rank}, type, generator);
+      const at::Tensor drawn = draw_normal(
+          {static_cast<std::int64_t>(batch), matrix->columns, matrix->rank}, type, generator);
       for (std::size_t i = 0; i < batch; ++i, ++matrix)
         matrix->q.copy_(drawn[static_cast<std::int64_t>(i)].t());
     }
@@ -147,7 +154,8 @@ void DdpPowerSgd::visit_state(StateVisitor& visitor) {
     visit_bucket(buckets_[i], "bucket." + std::to_string(i), visitor);
 }
 
-void DdpPowerSgd::visit_bucket(BucketState& state, const std::string& prefix, StateVisitor& visitor) {
+void DdpPowerSgd::visit_bucket(BucketState& state, const std::string& prefix,
+                               StateVisitor& visitor) {
   state.low_rank.visit(prefix, policy_, options_.warm_start, visitor);
   std::int64_t warm = state.q_is_warm ? 1 : 0;
   visitor.integer(prefix + ".q_is_warm", warm);
@@ -165,7 +173,8 @@ DdpPowerSgdOptions read(const OptionValues& values) {
   options.warm_start = std::get<bool>(values.at("warm_start"));
   options.orthogonalization_epsilon = std::get<double>(values.at("orthogonalization_epsilon"));
   options.random_seed = std::get<std::int64_t>(values.at("random_seed"));
-  options.batch_tensors_with_same_shape = std::get<bool>(values.at("batch_tensors_with_same_shape"));
+  options.batch_tensors_with_same_shape =
+      std::get<bool>(values.at("batch_tensors_with_same_shape"));
   options.kernels = std::get<std::string>(values.at("kernels"));
   return options;
 }

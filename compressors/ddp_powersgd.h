@@ -27,18 +27,21 @@ struct DdpPowerSgdOptions {
 
 /// PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithms 1 and 2) as in PyTorch's powerSGD_hook.
 ///
-/// Per step and worker, of a matrix [rows, columns]: (rows + columns) rank elements, in two all-reduces over
-/// all matrices of a bucket; all other tensors whole. ResNet-18 at width 64: rank 1 183,740 bytes, rank 2
-/// 329,040, rank 4 619,640; the first `start_iteration` steps: full precision.
+/// Per step and worker, of a matrix [rows, columns]: (rows + columns) rank elements, in two
+/// all-reduces over all matrices of a bucket; all other tensors whole. ResNet-18 at width 64: rank
+/// 1 183,740 bytes, rank 2 329,040, rank 4 619,640; the first `start_iteration` steps: full
+/// precision.
 ///
-/// A tensor is compressed if it has two dimensions or more and (rows + columns) rank min_compression_rate <
-/// rows columns, with the rank clipped to min(rows, columns) as in PyTorch. (For a minimum rate of 1 or more,
-/// clipping makes no difference to this.)
+/// A tensor is compressed if it has two dimensions or more and (rows + columns) rank
+/// min_compression_rate < rows columns, with the rank clipped to min(rows, columns) as in PyTorch.
+/// (For a minimum rate of 1 or more, clipping makes no difference to this.)
 ///
-/// Where PyTorch's hook gives NaN (a column of zeros under epsilon 0, or a Q that is not finite), this one
-/// does not: see gram_schmidt, and such columns of a warm-start Q are drawn again, the same on every worker
-/// ("redrawn_columns" counts them). `batch_tensors_with_same_shape` matters only to the random Q: it is drawn
-/// for all matrices of one shape at once, as in PyTorch; the loops are batched in any case.
+/// Where PyTorch's hook gives NaN (a column of zeros under epsilon 0, or a Q that is not finite),
+/// this one does not: see gram_schmidt, and such columns of a warm-start Q are drawn again, the
+/// same on every worker
+/// ("redrawn_columns" counts them). `batch_tensors_with_same_shape` matters only to the random Q:
+/// it is drawn for all matrices of one shape at once, as in PyTorch; the loops are batched in any
+/// case.
 class DdpPowerSgd : public Scheme {
  public:
   /// Throws std::invalid_argument for options that contradict each other.
@@ -47,7 +50,9 @@ class DdpPowerSgd : public Scheme {
   void reduce(Bucket& bucket, Collectives& collectives, PhaseClock& clock) override;
   std::vector<at::Tensor> memory(int bucket_index) const override;
   void visit_state(StateVisitor& visitor) override;
-  std::map<std::string, std::int64_t> counters() const override { return {{"redrawn_columns", redrawn_}}; }
+  std::map<std::string, std::int64_t> counters() const override {
+    return {{"redrawn_columns", redrawn_}};
+  }
 
  private:
   struct BucketState {

@@ -35,7 +35,8 @@ void divide(at::Tensor& values, std::int64_t divisor) {
     const T by = static_cast<T>(divisor);
     const std::int64_t n = values.numel();
     if (std::has_single_bit(static_cast<std::uint64_t>(divisor))) {
-      // 1 / 2^k is exact, so the product has the quotient's bits; division would take longer than memory does.
+      // 1 / 2^k is exact, so the product has the quotient's bits; division would take longer than
+      // memory does.
       const T factor = 1 / by;
       for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
     } else {
@@ -85,11 +86,12 @@ void copy_from_range(const at::Tensor& flat, std::int64_t offset, at::Tensor& va
   if (!done) values.copy_(range(flat, offset, values));
 }
 
-void copy_range(at::Tensor& to, std::int64_t to_offset, const at::Tensor& from, std::int64_t from_offset,
-                std::int64_t size) {
+void copy_range(at::Tensor& to, std::int64_t to_offset, const at::Tensor& from,
+                std::int64_t from_offset, std::int64_t size) {
   const bool done = on_cpu(to, [&](auto type) {
     using T = decltype(type);
-    if (size > 0) std::memcpy(data_at<T>(to, to_offset), data_at<T>(from, from_offset), sizeof(T) * size);
+    if (size > 0)
+      std::memcpy(data_at<T>(to, to_offset), data_at<T>(from, from_offset), sizeof(T) * size);
   });
   if (!done) to.narrow(0, to_offset, size).copy_(from.narrow(0, from_offset, size));
 }

@@ -12,8 +12,8 @@ namespace {
 using Vector = FloatVector;
 constexpr std::int64_t kWidth = Vector::width;
 
-/// Rows of M that a loop takes at once, so that a vector of Q is loaded once for all of them. As many as the
-/// registers hold with `per_row` of them a row and `shared` for all.
+/// Rows of M that a loop takes at once, so that a vector of Q is loaded once for all of them. As
+/// many as the registers hold with `per_row` of them a row and `shared` for all.
 constexpr int rows_at_once(int per_row, int shared) {
   for (const int rows : {8, 4, 2})
     if (rows * per_row + shared <= Vector::registers) return rows;
@@ -28,7 +28,8 @@ inline void for_columns(std::int64_t columns, Full full, Tail tail) {
   if (c < columns) tail(c, columns - c);
 }
 
-// ---- encode: memory += gradient, P = M Q ---------------------------------------------------------------
+// ---- encode: memory += gradient, P = M Q
+// ---------------------------------------------------------------
 
 template <int Rank, int Rows, bool Memory>
 void encode_rows(const MatrixView& m, std::int64_t row) {
@@ -56,10 +57,13 @@ void encode_rows(const MatrixView& m, std::int64_t row) {
   for_columns(
       columns,
       [&](std::int64_t c) {
-        add(c, [](const float* p) { return Vector::load(p); }, [](float* p, Vector x) { x.store(p); });
+        add(
+            c, [](const float* p) { return Vector::load(p); },
+            [](float* p, Vector x) { x.store(p); });
       },
       [&](std::int64_t c, std::int64_t count) {
-        add(c, [count](const float* p) { return Vector::load(p, count); },
+        add(
+            c, [count](const float* p) { return Vector::load(p, count); },
             [count](float* p, Vector x) { x.store(p, count); });
       });
   for (int i = 0; i < Rows; ++i)
@@ -74,11 +78,13 @@ void encode_all(const MatrixView& m) {
   for (; row < m.rows; ++row) encode_rows<Rank, 1, Memory>(m, row);
 }
 
-// ---- project: Q = Mt P ---------------------------------------------------------------------------------
+// ---- project: Q = Mt P
+// ---------------------------------------------------------------------------------
 
 /// Adds the rows from `row` on to columns `begin` .. `end` of Q, or sets these if `first`.
 template <int Rank, int Rows>
-void project_rows(const MatrixView& m, std::int64_t row, std::int64_t begin, std::int64_t end, bool first) {
+void project_rows(const MatrixView& m, std::int64_t row, std::int64_t begin, std::int64_t end,
+                  bool first) {
   const std::int64_t columns = m.columns;
   const float* const input = (m.memory != nullptr ? m.memory : m.gradient) + row * columns + begin;
   float* const out = m.q + begin;
@@ -98,16 +104,20 @@ void project_rows(const MatrixView& m, std::int64_t row, std::int64_t begin, std
   for_columns(
       end - begin,
       [&](std::int64_t c) {
-        add(c, [](const float* at) { return Vector::load(at); }, [](float* at, Vector x) { x.store(at); });
+        add(
+            c, [](const float* at) { return Vector::load(at); },
+            [](float* at, Vector x) { x.store(at); });
       },
       [&](std::int64_t c, std::int64_t count) {
-        add(c, [count](const float* at) { return Vector::load(at, count); },
+        add(
+            c, [count](const float* at) { return Vector::load(at, count); },
             [count](float* at, Vector x) { x.store(at, count); });
       });
 }
 
-/// Q is read and written for every few rows, so it is made piece by piece, each small enough for the
-/// first-level cache. From the last row to the first: encode has just left the last ones in the cache.
+/// Q is read and written for every few rows, so it is made piece by piece, each small enough for
+/// the first-level cache. From the last row to the first: encode has just left the last ones in the
+/// cache.
 template <int Rank>
 void project_all(const MatrixView& m) {
   constexpr int rows = rows_at_once(Rank, Rank + 1);
@@ -115,12 +125,14 @@ void project_all(const MatrixView& m) {
   for (std::int64_t begin = 0; begin < m.columns; begin += piece) {
     const std::int64_t end = std::min(m.columns, begin + piece);
     std::int64_t left = m.rows;
-    for (; left >= rows; left -= rows) project_rows<Rank, rows>(m, left - rows, begin, end, left == m.rows);
+    for (; left >= rows; left -= rows)
+      project_rows<Rank, rows>(m, left - rows, begin, end, left == m.rows);
     for (; left > 0; --left) project_rows<Rank, 1>(m, left - 1, begin, end, left == m.rows);
   }
 }
 
-// ---- decode: gradient = P Qt, memory -= gradient -------------------------------------------------------
+// ---- decode: gradient = P Qt, memory -= gradient
+// -------------------------------------------------------
 
 template <int Rank, int Rows, bool Memory>
 void decode_rows(const MatrixView& m, std::int64_t row) {
@@ -145,13 +157,15 @@ void decode_rows(const MatrixView& m, std::int64_t row) {
   };
   const auto part = [&](std::int64_t c, std::int64_t count) {
     const auto store = [count](float* at, Vector x) { x.store(at, count); };
-    write(c, [count](const float* at) { return Vector::load(at, count); }, store, store);
+    write(
+        c, [count](const float* at) { return Vector::load(at, count); }, store, store);
   };
   std::int64_t c = std::min(columns, elements_to_alignment(gradient, kWidth));
   if (c > 0) part(0, c);
   for (; c + kWidth <= columns; c += kWidth)
-    write(c, [](const float* at) { return Vector::load(at); }, [](float* at, Vector x) { x.store(at); },
-          [](float* at, Vector x) { x.stream(at); });
+    write(
+        c, [](const float* at) { return Vector::load(at); },
+        [](float* at, Vector x) { x.store(at); }, [](float* at, Vector x) { x.stream(at); });
   if (c < columns) part(c, columns - c);
 }
 
@@ -166,7 +180,8 @@ void decode_all(const MatrixView& m) {
   end_streaming();
 }
 
-// ---- choice of the loop for a rank ---------------------------------------------------------------------
+// ---- choice of the loop for a rank
+// ---------------------------------------------------------------------
 
 using Loop = void (*)(const MatrixView&);
 using Loops = std::array<Loop, static_cast<std::size_t>(kLargestRank)>;

@@ -57,7 +57,9 @@ SchemeEntry entry(Implementation implementation) {
           "all elements as they are, one all-reduce",
           {},
           [](const OptionValues&) { return std::string("full precision"); },
-          [implementation](const OptionValues&) { return std::make_unique<FullPrecision>(implementation); }};
+          [implementation](const OptionValues&) {
+            return std::make_unique<FullPrecision>(implementation);
+          }};
 }
 
 const RegisterScheme ddp(entry(Implementation::ddp));

@@ -9,9 +9,12 @@ namespace psgd {
 namespace {
 
 std::uint16_t* bits_of(at::Half* half) { return reinterpret_cast<std::uint16_t*>(half); }
-const std::uint16_t* bits_of(const at::Half* half) { return reinterpret_cast<const std::uint16_t*>(half); }
+const std::uint16_t* bits_of(const at::Half* half) {
+  return reinterpret_cast<const std::uint16_t*>(half);
+}
 
-std::int64_t to_half_divided_loop(const float* values, float divisor, at::Half* half, std::int64_t n) {
+std::int64_t to_half_divided_loop(const float* values, float divisor, at::Half* half,
+                                  std::int64_t n) {
   std::int64_t flushed = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     half[i] = at::Half(static_cast<float>(at::Half(values[i])) / divisor);
@@ -26,13 +29,14 @@ void from_half_loop(const at::Half* half, float* values, std::int64_t n) {
 
 #ifdef PSGD_HALF_VECTOR
 
-// Gradients are larger than the cache: written past it, in whole cache lines, the memory of the results need not be
-// read first. That halves the time of from_half_cpu(); to_half_divided_cpu(), which also asks for values ahead of their
-// turn, takes three quarters of it.
+// Gradients are larger than the cache: written past it, in whole cache lines, the memory of the
+// results need not be read first. That halves the time of from_half_cpu(); to_half_divided_cpu(),
+// which also asks for values ahead of their turn, takes three quarters of it.
 constexpr std::int64_t kBlock = 64 / sizeof(at::Half);
 constexpr std::int64_t kAhead = 16 * kBlock;
 
-std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half, std::int64_t n) {
+std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half,
+                                 std::int64_t n) {
   const FloatVector by = FloatVector::all(divisor);
   std::int64_t i = std::min(n, elements_to_alignment(bits_of(half), kBlock));
   std::int64_t flushed = to_half_divided_loop(values, divisor, half, i);
@@ -61,15 +65,20 @@ void from_half_cpu(const at::Half* half, float* values, std::int64_t n) {
 
 #else
 
-std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half, std::int64_t n) {
+std::int64_t to_half_divided_cpu(const float* values, float divisor, at::Half* half,
+                                 std::int64_t n) {
   return to_half_divided_loop(values, divisor, half, n);
 }
 
-void from_half_cpu(const at::Half* half, float* values, std::int64_t n) { from_half_loop(half, values, n); }
+void from_half_cpu(const at::Half* half, float* values, std::int64_t n) {
+  from_half_loop(half, values, n);
+}
 
 #endif
 
-bool is_plain(const at::Tensor& values) { return values.is_cpu() && values.scalar_type() == at::kFloat; }
+bool is_plain(const at::Tensor& values) {
+  return values.is_cpu() && values.scalar_type() == at::kFloat;
+}
 
 }  // namespace
 

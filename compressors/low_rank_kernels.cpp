@@ -51,8 +51,8 @@ class FastKernels : public LowRankKernels {
     for (auto& matrix : state.matrices) fast::encode(view(matrix, bucket));
   }
 
-  // The passes run through the matrices in alternate directions: what the one before touched last is still in
-  // the cache.
+  // The passes run through the matrices in alternate directions: what the one before touched last
+  // is still in the cache.
   void project(LowRankState& state, const Bucket& bucket) override {
     if (!serves(state)) return reference_.project(state, bucket);
     for (auto matrix = state.matrices.rbegin(); matrix != state.matrices.rend(); ++matrix)

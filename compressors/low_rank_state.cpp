@@ -28,7 +28,8 @@ void group_equal_shapes(std::vector<LowRankMatrix>& matrices) {
     const auto same_shape = [&](const LowRankMatrix& other) {
       return other.rows == matrices[i].rows && other.columns == matrices[i].columns;
     };
-    if (std::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(i), same_shape))
+    if (std::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(i),
+                    same_shape))
       continue;
     std::copy_if(matrices.begin(), matrices.end(), std::back_inserter(grouped), same_shape);
   }
@@ -44,7 +45,8 @@ bool cannot_be_used(const at::Tensor& q, std::int64_t k, bool only_not_finite) {
   const std::int64_t length = q.size(1);
   const T* const column = q.data_ptr<T>() + k * length;
   if (!is_dead_column(column, length)) return false;
-  return !only_not_finite || !std::all_of(column, column + length, [](T x) { return std::isfinite(x); });
+  return !only_not_finite ||
+         !std::all_of(column, column + length, [](T x) { return std::isfinite(x); });
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ void LowRankState::divide_tensors(const LowRankPolicy& policy) {
   }
   if (policy.group_equal_shapes) group_equal_shapes(matrices);
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const bool continues = policy.group_equal_shapes && i > 0 && matrices[i].rows == matrices[i - 1].rows &&
+    const bool continues = policy.group_equal_shapes && i > 0 &&
+                           matrices[i].rows == matrices[i - 1].rows &&
                            matrices[i].columns == matrices[i - 1].columns;
     if (!continues) group_sizes.push_back(0);
     ++group_sizes.back();
@@ -112,7 +115,8 @@ void LowRankState::allocate(const at::TensorOptions& options, bool error_memory)
   std::int64_t q_offset = 0;
   for (auto& matrix : matrices) {
     matrix.p = p.narrow(0, p_offset, matrix.rows * matrix.rank).view({matrix.rank, matrix.rows});
-    matrix.q = q.narrow(0, q_offset, matrix.columns * matrix.rank).view({matrix.rank, matrix.columns});
+    matrix.q =
+        q.narrow(0, q_offset, matrix.columns * matrix.rank).view({matrix.rank, matrix.columns});
     if (error_memory) matrix.memory = memories[matrix.gradient].view({matrix.rows, matrix.columns});
     p_offset += matrix.p.numel();
     q_offset += matrix.q.numel();
@@ -123,7 +127,8 @@ bool LowRankState::fits(const std::vector<at::Tensor>& gradients) const {
   if (gradients.size() != shapes_.size()) return false;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const bool same = gradients[i].sizes() == at::IntArrayRef(shapes_[i]) &&
-                      gradients[i].scalar_type() == p.scalar_type() && gradients[i].device() == p.device();
+                      gradients[i].scalar_type() == p.scalar_type() &&
+                      gradients[i].device() == p.device();
     if (!same) return false;
   }
   return true;
@@ -157,7 +162,8 @@ LowRankState LowRankState::from_layout(const std::string& layout, const LowRankP
   std::getline(text, type, ';');
   if (type != kFloat32 && type != kFloat64)
     throw std::invalid_argument("a bucket's layout must begin with float32 or float64, but is '" +
-                                layout.substr(0, 40) + "'; the checkpoint is damaged or of another version");
+                                layout.substr(0, 40) +
+                                "'; the checkpoint is damaged or of another version");
   std::vector<Shape> shapes;
   for (std::string one; std::getline(text, one, ';');) {
     std::istringstream sizes(one);
@@ -166,7 +172,8 @@ LowRankState LowRankState::from_layout(const std::string& layout, const LowRankP
     shapes.push_back(std::move(shape));
   }
   return LowRankState(std::move(shapes),
-                      at::TensorOptions().dtype(type == kFloat64 ? at::kDouble : at::kFloat), policy);
+                      at::TensorOptions().dtype(type == kFloat64 ? at::kDouble : at::kFloat),
+                      policy);
 }
 
 void LowRankState::prepare(const std::vector<at::Tensor>& gradients, const LowRankPolicy& policy,
@@ -217,7 +224,8 @@ std::int64_t LowRankState::largest_rank() const {
   return largest;
 }
 
-std::int64_t LowRankState::redraw_dead_columns(std::uint64_t seed, std::int64_t zero_is_dead_up_to) {
+std::int64_t LowRankState::redraw_dead_columns(std::uint64_t seed,
+                                               std::int64_t zero_is_dead_up_to) {
   std::int64_t redrawn = 0;
   std::uint64_t place = 0;
   for (auto& matrix : matrices) {
@@ -243,7 +251,8 @@ void pack_whole(LowRankState& state, const Bucket& bucket, bool use_memory) {
       continue;
     }
     add_to_range(state.memory, tensor.memory_offset, gradient);
-    copy_range(state.buffer, tensor.buffer_offset, state.memory, tensor.memory_offset, gradient.numel());
+    copy_range(state.buffer, tensor.buffer_offset, state.memory, tensor.memory_offset,
+               gradient.numel());
   }
 }
 

@@ -29,9 +29,9 @@ std::size_t distance(const std::string& a, const std::string& b) {
 
 std::string nearest_name_hint(const std::string& wanted, const std::vector<std::string>& known) {
   if (known.empty()) return "; there are none";
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-    return distance(wanted, a) < distance(wanted, b);
-  });
+  const auto nearest = std::min_element(
+      known.begin(), known.end(),
+      [&](const auto& a, const auto& b) { return distance(wanted, a) < distance(wanted, b); });
   std::string hint;
   if (distance(wanted, *nearest) <= std::max<std::size_t>(2, wanted.size() / 2))
     hint = "; did you mean '" + *nearest + "'?";

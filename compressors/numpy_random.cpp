@@ -29,8 +29,8 @@ void NumpyRandom::from_text(const std::string& text) {
   std::mt19937 engine;
   if (!(source >> engine))
     throw std::invalid_argument(
-        "the random generator's state must be the text of an MT19937 engine, but is '" + text.substr(0, 40) +
-        "...'; the checkpoint is damaged");
+        "the random generator's state must be the text of an MT19937 engine, but is '" +
+        text.substr(0, 40) + "...'; the checkpoint is damaged");
   engine_ = engine;
 }
 

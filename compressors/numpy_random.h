@@ -6,10 +6,12 @@
 
 namespace psgd {
 
-/// The whole numbers that NumPy's `RandomState(seed).randint(1_000_000_000)` gives, one after the other.
+/// The whole numbers that NumPy's `RandomState(seed).randint(1_000_000_000)` gives, one after the
+/// other.
 ///
-/// Both originals seed the generator of each random Q with the next of them. NumPy seeds a Mersenne Twister
-/// (MT19937) and takes an output's low 30 bits, drawing again while they exceed 999,999,999.
+/// Both originals seed the generator of each random Q with the next of them. NumPy seeds a Mersenne
+/// Twister (MT19937) and takes an output's low 30 bits, drawing again while they exceed
+/// 999,999,999.
 class NumpyRandom {
  public:
   explicit NumpyRandom(std::uint32_t seed) : engine_(seed) {}

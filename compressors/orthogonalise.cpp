@@ -14,7 +14,8 @@ double dot(const T* a, const T* b, std::int64_t n) {
   double sums[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    for (int k = 0; k < lanes; ++k) sums[k] += static_cast<double>(a[i + k]) * static_cast<double>(b[i + k]);
+    for (int k = 0; k < lanes; ++k)
+      sums[k] += static_cast<double>(a[i + k]) * static_cast<double>(b[i + k]);
   for (int k = 0; i < n; ++i, ++k) sums[k] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
@@ -64,14 +65,15 @@ Remainder subtract_projections(T* columns, std::int64_t length, std::int64_t ind
 
 template <class T>
 struct Reflection {
-  /// Makes H = I - tau v vt with H x = (beta, 0, ..., 0); v[0] = 1 is not stored, v[1..] replaces x[1..].
-  /// Returns tau; 0 where x[1..] is zero already (H = I). As LAPACK's larfg.
+  /// Makes H = I - tau v vt with H x = (beta, 0, ..., 0); v[0] = 1 is not stored, v[1..] replaces
+  /// x[1..]. Returns tau; 0 where x[1..] is zero already (H = I). As LAPACK's larfg.
   static double make(T* x, std::int64_t n) {
     const double alpha = static_cast<double>(x[0]);
     const double rest = norm(x + 1, n - 1);
     if (rest == 0) return 0;
     const double beta = -std::copysign(std::hypot(alpha, rest), alpha);
-    for (std::int64_t i = 1; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(x[i]) / (alpha - beta));
+    for (std::int64_t i = 1; i < n; ++i)
+      x[i] = static_cast<T>(static_cast<double>(x[i]) / (alpha - beta));
     return (beta - alpha) / beta;
   }
 
@@ -91,7 +93,8 @@ void form_q(T* columns, std::int64_t length, std::int64_t rank, const double* ta
     const std::int64_t n = length - j;
     for (std::int64_t k = j + 1; k < rank; ++k)
       Reflection<T>::apply(v + j, taus[j], columns + k * length + j, n);
-    for (std::int64_t i = j + 1; i < length; ++i) v[i] = static_cast<T>(-taus[j] * static_cast<double>(v[i]));
+    for (std::int64_t i = j + 1; i < length; ++i)
+      v[i] = static_cast<T>(-taus[j] * static_cast<double>(v[i]));
     v[j] = static_cast<T>(1 - taus[j]);
     fill_zero(v, j);
   }
@@ -165,8 +168,9 @@ void gram_schmidt(at::Tensor& columns, double epsilon) {
 }
 
 void householder_q(at::Tensor& columns) {
-  on_memory(columns,
-            [](auto* data, std::int64_t length, std::int64_t rank) { householder_q(data, length, rank); });
+  on_memory(columns, [](auto* data, std::int64_t length, std::int64_t rank) {
+    householder_q(data, length, rank);
+  });
 }
 
 void ddp_orthogonalise(at::Tensor& columns, double epsilon) {

@@ -88,8 +88,9 @@ void PaperPowerSgd::prepare_q() {
     return;
   }
   for (auto& matrix : state_.matrices)
-    matrix.q.copy_(
-        draw_(matrix.columns, matrix.rank, state_.q.scalar_type()).view({matrix.columns, matrix.rank}).t());
+    matrix.q.copy_(draw_(matrix.columns, matrix.rank, state_.q.scalar_type())
+                       .view({matrix.columns, matrix.rank})
+                       .t());
   q_is_warm_ = options_.reuse_query;
 }
 

@@ -21,22 +21,27 @@ struct PaperPowerSgdOptions {
   std::string kernels = "fast";  ///< ours, see make_low_rank_kernels
 };
 
-/// PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithms 1 and 2) as in the paper's own code, RankKReducer.
+/// PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithms 1 and 2) as in the paper's own code,
+/// RankKReducer.
 ///
-/// Per step and worker, of a matrix [rows, columns]: (rows + columns) rank elements, in two all-reduces over
-/// all matrices; tensors with one dimension or none whole, in a third that runs while P is orthogonalised.
-/// ResNet-18 at width 64: rank 1 183,740 bytes, rank 2 329,040, rank 4 619,640, from the first step.
+/// Per step and worker, of a matrix [rows, columns]: (rows + columns) rank elements, in two
+/// all-reduces over all matrices; tensors with one dimension or none whole, in a third that runs
+/// while P is orthogonalised. ResNet-18 at width 64: rank 1 183,740 bytes, rank 2 329,040, rank 4
+/// 619,640, from the first step.
 ///
 /// Differs from PyTorch's hook: every tensor of two dimensions or more is compressed; Q is not
-/// orthogonalised; Gram-Schmidt for every rank, with 1e-8 added to each norm; whole tensors have no error
-/// memory (it stays 0).
+/// orthogonalised; Gram-Schmidt for every rank, with 1e-8 added to each norm; whole tensors have no
+/// error memory (it stays 0).
 ///
-/// Where the original stands still, this does not: a column of a reused Q that has become zero (the layer had
-/// no gradient) would stay zero for ever; it is drawn again, the same on every worker ("redrawn_columns").
+/// Where the original stands still, this does not: a column of a reused Q that has become zero (the
+/// layer had no gradient) would stay zero for ever; it is drawn again, the same on every worker
+/// ("redrawn_columns").
 class PaperPowerSgd : public Scheme {
  public:
-  /// Draws a random Q [columns, rank]; tests put known numbers here. All workers must draw the same.
-  using Draw = std::function<at::Tensor(std::int64_t columns, std::int64_t rank, at::ScalarType type)>;
+  /// Draws a random Q [columns, rank]; tests put known numbers here. All workers must draw the
+  /// same.
+  using Draw =
+      std::function<at::Tensor(std::int64_t columns, std::int64_t rank, at::ScalarType type)>;
 
   explicit PaperPowerSgd(PaperPowerSgdOptions options);
 
@@ -46,7 +51,9 @@ class PaperPowerSgd : public Scheme {
   void reduce(Bucket& bucket, Collectives& collectives, PhaseClock& clock) override;
   std::vector<at::Tensor> memory(int bucket_index) const override;
   void visit_state(StateVisitor& visitor) override;
-  std::map<std::string, std::int64_t> counters() const override { return {{"redrawn_columns", redrawn_}}; }
+  std::map<std::string, std::int64_t> counters() const override {
+    return {{"redrawn_columns", redrawn_}};
+  }
 
  private:
   void prepare_q();

@@ -7,17 +7,18 @@
 
 namespace psgd {
 
-/// The parts of a batch that are timed. One name each, the same in batches.jsonl, run.json and the report.
+/// The parts of a batch that are timed. One name each, the same in batches.jsonl, run.json and the
+/// report.
 enum class Phase {
-  batch,                 ///< forward to optimiser step, as the paper times it (data loading is outside)
-  data,                  ///< waiting for the loader
-  buffers,               ///< PyTorch DDP: broadcast of the BN buffers before the forward pass
-  forward,               ///< forward pass and loss
-  backward,              ///< backward pass; PyTorch DDP: with the reduction that overlaps it
-  wait,                  ///< PyTorch DDP: the part of backward after the last bucket was handed over
-  reduce,                ///< the scheme's reduce() calls; PyTorch DDP: busy time of the hook's thread
-  encode,                ///< within reduce: from gradient and memory to what is sent
-  orthogonalise,         ///< within reduce
+  batch,          ///< forward to optimiser step, as the paper times it (data loading is outside)
+  data,           ///< waiting for the loader
+  buffers,        ///< PyTorch DDP: broadcast of the BN buffers before the forward pass
+  forward,        ///< forward pass and loss
+  backward,       ///< backward pass; PyTorch DDP: with the reduction that overlaps it
+  wait,           ///< PyTorch DDP: the part of backward after the last bucket was handed over
+  reduce,         ///< the scheme's reduce() calls; PyTorch DDP: busy time of the hook's thread
+  encode,         ///< within reduce: from gradient and memory to what is sent
+  orthogonalise,  ///< within reduce
   collective_gradients,  ///< within reduce: the collective of whole (or sparse) gradients
   collective_p,          ///< within reduce: all-reduce of P
   collective_q,          ///< within reduce: all-reduce of Q
@@ -53,7 +54,9 @@ class PhaseClock {
   };
 
   [[nodiscard]] Scope scope(Phase phase) { return Scope(*this, phase); }
-  void add(Phase phase, Nanoseconds duration) { sums_[static_cast<std::size_t>(phase)] += duration; }
+  void add(Phase phase, Nanoseconds duration) {
+    sums_[static_cast<std::size_t>(phase)] += duration;
+  }
   Nanoseconds sum(Phase phase) const { return sums_[static_cast<std::size_t>(phase)]; }
   const std::array<Nanoseconds, kPhases>& sums() const { return sums_; }
   void reset() { sums_.fill(0); }

@@ -22,7 +22,8 @@ bool is_number(const OptionValue& value) {
 }
 
 OptionValue checked(const SchemeEntry& entry, const OptionSpec& spec, OptionValue value) {
-  if (std::holds_alternative<double>(spec.default_value) && std::holds_alternative<std::int64_t>(value))
+  if (std::holds_alternative<double>(spec.default_value) &&
+      std::holds_alternative<std::int64_t>(value))
     value = static_cast<double>(std::get<std::int64_t>(value));
   if (value.index() != spec.default_value.index())
     throw std::invalid_argument("scheme option '" + spec.name + "' of " + entry.name + " must be " +
@@ -31,8 +32,9 @@ OptionValue checked(const SchemeEntry& entry, const OptionSpec& spec, OptionValu
     const double number = as_number(value);
     if (!(number >= spec.minimum && number <= spec.maximum))
       throw std::invalid_argument("scheme option '" + spec.name + "' of " + entry.name + " is " +
-                                  std::to_string(number) + ", but must lie in " + std::to_string(spec.minimum) +
-                                  " .. " + std::to_string(spec.maximum));
+                                  std::to_string(number) + ", but must lie in " +
+                                  std::to_string(spec.minimum) + " .. " +
+                                  std::to_string(spec.maximum));
   }
   return value;
 }
@@ -46,7 +48,8 @@ std::string name(Implementation implementation) {
 Implementation implementation_from(const std::string& text) {
   for (const auto implementation : {Implementation::ddp, Implementation::paper})
     if (text == name(implementation)) return implementation;
-  throw std::invalid_argument("implementation is '" + text + "', but must be \"PyTorch DDP\" or \"Paper\"");
+  throw std::invalid_argument("implementation is '" + text +
+                              "', but must be \"PyTorch DDP\" or \"Paper\"");
 }
 
 SchemeRegistry& SchemeRegistry::instance() {
@@ -62,15 +65,16 @@ void SchemeRegistry::add(SchemeEntry entry) {
   entries_.push_back(std::move(entry));
 }
 
-const SchemeEntry& SchemeRegistry::find(Implementation implementation, const std::string& wanted) const {
+const SchemeEntry& SchemeRegistry::find(Implementation implementation,
+                                        const std::string& wanted) const {
   std::vector<std::string> known;
   for (const auto& entry : entries_) {
     if (entry.implementation != implementation) continue;
     if (entry.name == wanted) return entry;
     known.push_back(entry.name);
   }
-  throw std::invalid_argument("scheme '" + wanted + "' does not exist in " + psgd::name(implementation) +
-                              nearest_name_hint(wanted, known));
+  throw std::invalid_argument("scheme '" + wanted + "' does not exist in " +
+                              psgd::name(implementation) + nearest_name_hint(wanted, known));
 }
 
 OptionValues SchemeRegistry::resolve(const SchemeEntry& entry, const OptionValues& given) {
@@ -79,7 +83,8 @@ OptionValues SchemeRegistry::resolve(const SchemeEntry& entry, const OptionValue
   for (const auto& spec : entry.options) {
     known.push_back(spec.name);
     const auto found = given.find(spec.name);
-    resolved[spec.name] = found == given.end() ? spec.default_value : checked(entry, spec, found->second);
+    resolved[spec.name] =
+        found == given.end() ? spec.default_value : checked(entry, spec, found->second);
   }
   for (const auto& [key, value] : given)
     if (!resolved.contains(key))

@@ -25,9 +25,11 @@ Implementation implementation_from(const std::string& name);
 
 /// The gradients of one reduce() call: one bucket in PyTorch DDP, the whole gradient list in Paper.
 struct Bucket {
-  /// This worker's gradients, contiguous, each in its parameter's shape. reduce() replaces their values.
+  /// This worker's gradients, contiguous, each in its parameter's shape. reduce() replaces their
+  /// values.
   std::vector<at::Tensor> gradients;
-  /// A 1-D view of exactly all gradients' elements in one piece of memory (in any order), or undefined.
+  /// A 1-D view of exactly all gradients' elements in one piece of memory (in any order), or
+  /// undefined.
   at::Tensor flat;
   /// Number of the bucket within a step; each has state of its own. Paper: always 0.
   int index = 0;
@@ -46,38 +48,42 @@ class StateVisitor {
 
 /// A way to average gradients over the workers.
 ///
-/// reduce() works in place: gradient (plus the scheme's own error memory) in, mean gradient out; the new
-/// memory is kept inside. Afterwards all workers hold identical bits. For a scheme with error feedback
+/// reduce() works in place: gradient (plus the scheme's own error memory) in, mean gradient out;
+/// the new memory is kept inside. Afterwards all workers hold identical bits. For a scheme with
+/// error feedback
 ///     output + memory after = input + memory before,  on average over the workers.
 class Scheme {
  public:
   virtual ~Scheme() = default;
 
-  /// Called once per bucket and step, in the same order on every worker, always by one thread at a time.
+  /// Called once per bucket and step, in the same order on every worker, always by one thread at a
+  /// time.
   virtual void reduce(Bucket& bucket, Collectives& collectives, PhaseClock& clock) = 0;
 
-  /// Error memory of a bucket, one tensor per gradient, in their order and shape; empty if it keeps none.
+  /// Error memory of a bucket, one tensor per gradient, in their order and shape; empty if it keeps
+  /// none.
   virtual std::vector<at::Tensor> memory(int bucket_index) const {
     (void)bucket_index;
     return {};
   }
 
-  /// Shows every piece of state to `visitor`, which reads it (saving) or replaces it (loading). When
-  /// loading, the scheme may not have seen a bucket yet; keys then tell what to create.
+  /// Shows every piece of state to `visitor`, which reads it (saving) or replaces it (loading).
+  /// When loading, the scheme may not have seen a bucket yet; keys then tell what to create.
   virtual void visit_state(StateVisitor& visitor) { (void)visitor; }
 
   /// Running totals worth reporting, e.g. "flushed_to_zero"; stored in run.json.
   virtual std::map<std::string, std::int64_t> counters() const { return {}; }
 };
 
-// ---- Registry -----------------------------------------------------------------------------------------
+// ---- Registry
+// -----------------------------------------------------------------------------------------
 
-/// What a scheme's file says about itself. Registering is all it takes to appear in configs, help, sweeps,
-/// tables and plots.
+/// What a scheme's file says about itself. Registering is all it takes to appear in configs, help,
+/// sweeps, tables and plots.
 struct SchemeEntry {
-  std::string name;                              ///< as in configs: "powersgd"
-  Implementation implementation;                 ///< an entry for each of the two that it can run in
-  std::string summary;                           ///< one line for `list`
+  std::string name;               ///< as in configs: "powersgd"
+  Implementation implementation;  ///< an entry for each of the two that it can run in
+  std::string summary;            ///< one line for `list`
   std::vector<OptionSpec> options;
   std::function<std::string(const OptionValues&)> label;  ///< in tables and plots: "rank 2"
   std::function<std::unique_ptr<Scheme>(const OptionValues&)> make;
@@ -92,8 +98,8 @@ class SchemeRegistry {
   const std::vector<SchemeEntry>& entries() const { return entries_; }
   /// Throws std::invalid_argument that lists the known names.
   const SchemeEntry& find(Implementation implementation, const std::string& name) const;
-  /// All options of `entry` with `given` laid over the defaults. Throws std::invalid_argument for an
-  /// unknown name (naming the nearest), a wrong type or a value out of range.
+  /// All options of `entry` with `given` laid over the defaults. Throws std::invalid_argument for
+  /// an unknown name (naming the nearest), a wrong type or a value out of range.
   static OptionValues resolve(const SchemeEntry& entry, const OptionValues& given);
 
  private:

@@ -8,9 +8,10 @@
 
 namespace psgd {
 
-/// One vector register of float32, in what the compiler's target has: AVX-512, AVX2 with FMA, or plain loops.
-/// fma() rounds once where the target has FMA, and a tail goes through the same operations as a full
-/// vector: an element's value does not depend on its place, so it is the same on every worker.
+/// One vector register of float32, in what the compiler's target has: AVX-512, AVX2 with FMA, or
+/// plain loops. fma() rounds once where the target has FMA, and a tail goes through the same
+/// operations as a full vector: an element's value does not depend on its place, so it is the same
+/// on every worker.
 struct FloatVector {
 #if defined(__AVX512F__)
   static constexpr int width = 16;
@@ -56,7 +57,9 @@ struct FloatVector {
   static FloatVector zero() { return {_mm256_setzero_ps()}; }
   static FloatVector all(float x) { return {_mm256_set1_ps(x)}; }
   static FloatVector load(const float* p) { return {_mm256_loadu_ps(p)}; }
-  static FloatVector load(const float* p, std::int64_t count) { return {_mm256_maskload_ps(p, mask(count))}; }
+  static FloatVector load(const float* p, std::int64_t count) {
+    return {_mm256_maskload_ps(p, mask(count))};
+  }
   void store(float* p) const { _mm256_storeu_ps(p, v); }
   void store(float* p, std::int64_t count) const { _mm256_maskstore_ps(p, mask(count), v); }
   /// Past the cache; p is aligned to a vector.
@@ -118,8 +121,9 @@ struct FloatVector {
   friend FloatVector fma(FloatVector a, FloatVector b, FloatVector c) { return a * b + c; }
 #endif
 
-  /// Lets the compiler load this once. GCC would make the load an operand of every instruction that uses it,
-  /// and loads across cache lines, which gradients in a bucket need, are what these loops have least of.
+  /// Lets the compiler load this once. GCC would make the load an operand of every instruction that
+  /// uses it, and loads across cache lines, which gradients in a bucket need, are what these loops
+  /// have least of.
   void keep_in_register() {
 #ifndef PSGD_PLAIN_VECTOR
     asm("" : "+v"(v));
@@ -137,7 +141,8 @@ inline void end_streaming() {
 /// Elements from `p` to the first address that is a multiple of `count` elements.
 template <class T>
 std::int64_t elements_to_alignment(const T* p, std::int64_t count) {
-  const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(T)) % count;
+  const auto past =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p) / sizeof(T)) % count;
   return past == 0 ? 0 : count - past;
 }
 

@@ -20,7 +20,8 @@ enum ExitStatus : int {
   kFailed = 1,
   kUsage = 2,
   kDiverged = 3,
-  kInterrupted = 75,  ///< a checkpoint was written; `train --resume` goes on (EX_TEMPFAIL of sysexits.h)
+  kInterrupted =
+      75,  ///< a checkpoint was written; `train --resume` goes on (EX_TEMPFAIL of sysexits.h)
 };
 
 }  // namespace psgd

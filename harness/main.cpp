@@ -16,7 +16,9 @@
 namespace {
 
 int run_program(int argc, char** argv) {
-  CLI::App app{"Does gradient compression pay? Trains and times the CIFAR-10 experiments of the PowerSGD paper."};
+  CLI::App app{
+      "Does gradient compression pay? Trains and times the CIFAR-10 experiments of the PowerSGD "
+      "paper."};
   app.name("powersgd-bench");
   app.require_subcommand(1);
   psgd::CommandToRun run;

@@ -11,7 +11,8 @@ ModelRegistry& ModelRegistry::instance() {
 
 void ModelRegistry::add(ModelEntry entry) {
   for (const auto& known : entries_)
-    if (known.name == entry.name) throw std::logic_error("model '" + entry.name + "' is registered twice");
+    if (known.name == entry.name)
+      throw std::logic_error("model '" + entry.name + "' is registered twice");
   entries_.push_back(std::move(entry));
 }
 
@@ -20,7 +21,8 @@ std::shared_ptr<Model> ModelRegistry::make(const ModelOptions& options) const {
     throw std::invalid_argument("base_width is " + std::to_string(options.base_width) +
                                 ", but must be at least 1");
   if (options.classes < 1)
-    throw std::invalid_argument("classes is " + std::to_string(options.classes) + ", but must be at least 1");
+    throw std::invalid_argument("classes is " + std::to_string(options.classes) +
+                                ", but must be at least 1");
   std::string known;
   for (const auto& entry : entries_) {
     if (entry.name == options.name) return entry.make(options);

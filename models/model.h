@@ -23,7 +23,8 @@ class Model : public torch::nn::Module {
   virtual torch::Tensor forward(torch::Tensor images) = 0;
 };
 
-/// What a model's file says about itself. Registering is all it takes to appear in configs and help.
+/// What a model's file says about itself. Registering is all it takes to appear in configs and
+/// help.
 struct ModelEntry {
   std::string name;
   std::string summary;  ///< one line for `list`
@@ -38,10 +39,10 @@ class ModelRegistry {
   void add(ModelEntry entry);
   const std::vector<ModelEntry>& entries() const { return entries_; }
 
-  /// Builds a model in float32 on the CPU. Its initial weights come from LibTorch's default generator, so
-  /// torch::manual_seed(seed) immediately before gives the numbers that PyTorch gives in Python.
-  /// Throws std::invalid_argument for an unknown name (listing the known ones) and for a width or a number
-  /// of classes below 1.
+  /// Builds a model in float32 on the CPU. Its initial weights come from LibTorch's default
+  /// generator, so torch::manual_seed(seed) immediately before gives the numbers that PyTorch gives
+  /// in Python. Throws std::invalid_argument for an unknown name (listing the known ones) and for a
+  /// width or a number of classes below 1.
   std::shared_ptr<Model> make(const ModelOptions& options) const;
 
  private:

@@ -12,9 +12,11 @@ torch::nn::Conv2d convolution(int in_channels, int out_channels, int kernel, int
                                .bias(false));
 }
 
-const RegisterModel registered({"resnet18", "ResNet-18 for 32x32 images; base_width 64 is the paper's",
+const RegisterModel registered({"resnet18",
+                                "ResNet-18 for 32x32 images; base_width 64 is the paper's",
                                 [](const ModelOptions& options) {
-                                  return std::make_shared<ResNet18>(options.base_width, options.classes);
+                                  return std::make_shared<ResNet18>(options.base_width,
+                                                                    options.classes);
                                 }});
 
 }  // namespace

@@ -19,12 +19,12 @@ class BasicBlock : public torch::nn::Module {
   torch::nn::Sequential shortcut_{nullptr};  ///< empty where the shape stays the same
 };
 
-/// ResNet-18 (He et al. 2016, arXiv 1512.03385) for 32x32 images, as the PowerSGD paper trains it: a 3x3
-/// stem without pooling, stages of base_width x 1, 2, 4, 8 channels with two blocks each, 4x4 average pool.
-/// Base width 64: 62 parameters with 11,173,962 elements.
+/// ResNet-18 (He et al. 2016, arXiv 1512.03385) for 32x32 images, as the PowerSGD paper trains it:
+/// a 3x3 stem without pooling, stages of base_width x 1, 2, 4, 8 channels with two blocks each, 4x4
+/// average pool. Base width 64: 62 parameters with 11,173,962 elements.
 ///
-/// Names and order of the parameters and the order in which they are drawn are those of the Python code
-/// (conv1, bn1, layer1.0.conv1, ..., layer2.0.shortcut.0, ..., linear).
+/// Names and order of the parameters and the order in which they are drawn are those of the Python
+/// code (conv1, bn1, layer1.0.conv1, ..., layer2.0.shortcut.0, ..., linear).
 class ResNet18 : public Model {
  public:
   explicit ResNet18(int base_width = 64, int classes = 10);

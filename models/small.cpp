@@ -1,5 +1,5 @@
-// Nets without batch norm, for tests in which k workers must compute what one worker does on the joined
-// batch.
+// Nets without batch norm, for tests in which k workers must compute what one worker does on the
+// joined batch.
 
 #include "models/model.h"
 
@@ -16,7 +16,9 @@ class Mlp : public Model {
     hidden_ = register_module("hidden", torch::nn::Linear(kInputs, kHidden));
     output_ = register_module("output", torch::nn::Linear(kHidden, classes));
   }
-  torch::Tensor forward(torch::Tensor images) override { return output_(hidden_(images.flatten(1)).relu_()); }
+  torch::Tensor forward(torch::Tensor images) override {
+    return output_(hidden_(images.flatten(1)).relu_());
+  }
 
  private:
   torch::nn::Linear hidden_{nullptr};

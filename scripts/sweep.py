@@ -41,7 +41,11 @@ def arguments(argv):
     )
     parser.add_argument("sweep", type=pathlib.Path, metavar="SWEEP.json")
     parser.add_argument(
-        "--output", type=pathlib.Path, required=True, metavar="DIR", help="where the runs' folders go"
+        "--output",
+        type=pathlib.Path,
+        required=True,
+        metavar="DIR",
+        help="where the runs' folders go",
     )
     parser.add_argument(
         "--program",
@@ -126,7 +130,9 @@ def command_for(run, folder, options, resume):
             "OMPI_MCA_pml_ucx_tls": "any",
             "OMPI_MCA_pml_ucx_devices": "any",
         }
-    return ["srun", "-n", str(run.n_workers)] + shlex.split(options.launcher_args) + program, environment
+    return ["srun", "-n", str(run.n_workers)] + shlex.split(
+        options.launcher_args
+    ) + program, environment
 
 
 def as_time(seconds):
@@ -179,7 +185,9 @@ class Stopper:
         """From now on `process` is the run in progress; None: no run is."""
         self.process = process
         self.sent = 0
-        if process is not None and self.stopped:  # the signal came while the process was being started
+        if (
+            process is not None and self.stopped
+        ):  # the signal came while the process was being started
             self._send()
 
     def escalate(self):
@@ -251,7 +259,9 @@ class Sweep:
         for index, folder in enumerate(to_do):
             if self.stopper.stopped:
                 break
-            self.run_one(folder, f"[{index + 1}/{len(to_do)}] {folder.name}:", len(to_do) - index - 1, lock)
+            self.run_one(
+                folder, f"[{index + 1}/{len(to_do)}] {folder.name}:", len(to_do) - index - 1, lock
+            )
         return self.summary()
 
     def run_one(self, folder, prefix, runs_after, lock):
@@ -365,10 +375,14 @@ def main(argv=None):
         runs = load_sweep(options.sweep, parse_settings(options.settings))
         if options.only:
             runs = [
-                run for run in runs if any(fnmatch.fnmatchcase(run.name, pattern) for pattern in options.only)
+                run
+                for run in runs
+                if any(fnmatch.fnmatchcase(run.name, pattern) for pattern in options.only)
             ]
             if not runs:
-                raise SweepError(f"no run matches --only {' '.join(options.only)}; --dry-run lists the names")
+                raise SweepError(
+                    f"no run matches --only {' '.join(options.only)}; --dry-run lists the names"
+                )
         for run in runs:
             RunFolder(run, options.output).check_same_settings()
         if options.dry_run:

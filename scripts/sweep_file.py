@@ -135,17 +135,22 @@ def _schemes(what, entry):
     for values in itertools.product(*varied.values()):
         chosen = dict(zip(varied, values))
         try:
-            name = entry.get("name", default_name).format(**{k: as_text(v) for k, v in chosen.items()})
+            name = entry.get("name", default_name).format(
+                **{k: as_text(v) for k, v in chosen.items()}
+            )
         except (KeyError, IndexError, ValueError, AttributeError):
             raise SweepError(
                 f"{what}: 'name' may use {{...}} only for {', '.join(varied) or 'nothing'}, "
                 f"found {json.dumps(entry['name'])}"
             ) from None
-        yield name, {
-            "scheme": entry["scheme"],
-            **{f"scheme_options.{k}": as_text(v) for k, v in chosen.items()},
-            **_settings(f"{what}: set", entry.get("set", {})),
-        }
+        yield (
+            name,
+            {
+                "scheme": entry["scheme"],
+                **{f"scheme_options.{k}": as_text(v) for k, v in chosen.items()},
+                **_settings(f"{what}: set", entry.get("set", {})),
+            },
+        )
 
 
 def load_sweep(path, overrides=None):
@@ -154,7 +159,9 @@ def load_sweep(path, overrides=None):
     sweep = read_json(path)
     _check_keys(str(path), sweep, SWEEP_KEYS)
     if not isinstance(sweep.get("base"), str):
-        raise SweepError(f"{path}: 'base' must name the base config, found {json.dumps(sweep.get('base'))}")
+        raise SweepError(
+            f"{path}: 'base' must name the base config, found {json.dumps(sweep.get('base'))}"
+        )
     base = pathlib.Path(path).parent / sweep["base"]
     base_config = read_json(base)
     seeds = _list(f"{path}: seeds", sweep.get("seeds", [1]), (int,))
@@ -206,5 +213,7 @@ def _make_run(name, base, base_config, settings):
     run = Run(name, base, settings, lay_over(base_config, settings))
     for key, value in (("n_workers", run.n_workers), ("epochs", run.epochs)):
         if type(value) is not int or value < 1:
-            raise SweepError(f"{base}: '{key}' must be a positive integer, found {json.dumps(value)}")
+            raise SweepError(
+                f"{base}: '{key}' must be a positive integer, found {json.dumps(value)}"
+            )
     return run

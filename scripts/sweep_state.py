@@ -166,7 +166,9 @@ class RunFolder:
     def log_tail(self, count):
         try:
             with open(self.log, encoding="utf-8", errors="replace") as file:
-                lines = collections.deque((line.rstrip() for line in file if line.strip()), maxlen=count)
+                lines = collections.deque(
+                    (line.rstrip() for line in file if line.strip()), maxlen=count
+                )
         except OSError:
             return []
         return list(lines)

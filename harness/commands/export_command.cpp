@@ -20,7 +20,8 @@ int export_command(const ExportOptions& options) {
 }
 
 void add_export_command(CLI::App& app, CommandToRun& run) {
-  auto* command = app.add_subcommand("export", "write timingResults.json and results.json, print the table");
+  auto* command =
+      app.add_subcommand("export", "write timingResults.json and results.json, print the table");
   auto options = std::make_shared<ExportOptions>();
   command->add_option("DIR", options->places, "run folders, or folders that hold some at any depth")
       ->required();

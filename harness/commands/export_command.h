@@ -14,7 +14,8 @@ struct ExportOptions {
   bool force = false;  ///< replace files that exist
 };
 
-/// Writes timingResults.json and results.json and prints the table. Returns 0; throws UsageError and Error.
+/// Writes timingResults.json and results.json and prints the table. Returns 0; throws UsageError
+/// and Error.
 int export_command(const ExportOptions& options);
 
 void add_export_command(CLI::App& app, CommandToRun& run);

@@ -17,8 +17,9 @@
 namespace psgd {
 namespace {
 
-/// A training step allocates and frees the same large tensors again and again. glibc gives memory of that size back
-/// to the system at once, and the next step pays for clearing every page anew: let it keep what it has.
+/// A training step allocates and frees the same large tensors again and again. glibc gives memory
+/// of that size back to the system at once, and the next step pays for clearing every page anew:
+/// let it keep what it has.
 void keep_freed_memory() {
   constexpr int kLarge = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, kLarge);
@@ -31,8 +32,8 @@ void check_workers(const Options& options, const MpiSession& session) {
   const std::string n = std::to_string(options.n_workers);
   throw UsageError("the configuration is for " + n + " workers, but the launcher started " +
                    std::to_string(session.workers()) + "; start it with scripts/launch.sh " + n +
-                   " powersgd-bench ... (or mpirun -n " + n + ", srun -n " + n + "), or --set n_workers=" +
-                   std::to_string(session.workers()));
+                   " powersgd-bench ... (or mpirun -n " + n + ", srun -n " + n +
+                   "), or --set n_workers=" + std::to_string(session.workers()));
 }
 
 /// This worker's number, as the launcher told it; 0 without a launcher.
@@ -46,18 +47,20 @@ std::string placed(const MpiSession& session, const std::string& message) {
   return "worker " + std::to_string(session.worker()) + " on " + host_name() + ": " + message;
 }
 
-/// Paper communicates from the main thread alone; in PyTorch DDP main and hook thread take turns. What cannot be read
-/// here is reported once MPI runs, when the workers can agree on one message.
+/// Paper communicates from the main thread alone; in PyTorch DDP main and hook thread take turns.
+/// What cannot be read here is reported once MPI runs, when the workers can agree on one message.
 int thread_level_for(const OptionArguments& arguments) {
   try {
-    return read_options(arguments).implementation == name(Implementation::paper) ? MPI_THREAD_FUNNELED
-                                                                                : MPI_THREAD_SERIALIZED;
+    return read_options(arguments).implementation == name(Implementation::paper)
+               ? MPI_THREAD_FUNNELED
+               : MPI_THREAD_SERIALIZED;
   } catch (const std::exception&) {
     return MPI_THREAD_SERIALIZED;
   }
 }
 
-int work_on(const OptionArguments& arguments, MpiSession& session, const std::function<int(Job&)>& work, Job& job) {
+int work_on(const OptionArguments& arguments, MpiSession& session,
+            const std::function<int(Job&)>& work, Job& job) {
   const int cores = session.local_cores();
   job.oversubscribed = is_oversubscribed(cores, session.local_workers());
   // How to wait is one of the options on which the workers have yet to agree.
@@ -70,8 +73,8 @@ int work_on(const OptionArguments& arguments, MpiSession& session, const std::fu
     check_workers(job.options, session);
     job.device = choose_device(job.options.device, session.local_worker());
   });
-  job.collectives = std::make_unique<MpiCollectives>(session.communicator(),
-                                                     wait_from(job.options.wait, job.oversubscribed));
+  job.collectives = std::make_unique<MpiCollectives>(
+      session.communicator(), wait_from(job.options.wait, job.oversubscribed));
   job.threads = job.options.threads > 0 ? static_cast<int>(job.options.threads)
                                         : default_threads(cores, session.local_workers());
   torch::set_num_threads(job.threads);

@@ -22,14 +22,15 @@ struct Job {
   bool leads() const { return collectives->worker() == 0; }
 };
 
-/// Runs `work` on a job made from `arguments`: MPI started, options read and agreed on, the collectives tested,
-/// threads and device set. Returns the exit status, the same on all workers unless one fails alone; then
-/// `on_failure(message)` is called there, the message naming worker and host, and the whole job is ended.
+/// Runs `work` on a job made from `arguments`: MPI started, options read and agreed on, the
+/// collectives tested, threads and device set. Returns the exit status, the same on all workers
+/// unless one fails alone; then `on_failure(message)` is called there, the message naming worker
+/// and host, and the whole job is ended.
 int run_job(const OptionArguments& arguments, const std::function<int(Job&)>& work,
             const std::function<void(const std::string&)>& on_failure);
 
-/// What main() returns for a command line that cannot be read (or asks for help), after saying so: once, though each
-/// worker of a job finds out by itself, before MPI runs.
+/// What main() returns for a command line that cannot be read (or asks for help), after saying so:
+/// once, though each worker of a job finds out by itself, before MPI runs.
 int end_at_command_line(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace psgd

@@ -52,8 +52,8 @@ void list_registries(std::ostream& out) {
 }
 
 void add_list_command(CLI::App& app, CommandToRun& run) {
-  auto* command =
-      app.add_subcommand("list", "print the schemes with their options, the models and the data sets");
+  auto* command = app.add_subcommand(
+      "list", "print the schemes with their options, the models and the data sets");
   command->callback([&run] {
     run = [] {
       list_registries(std::cout);

@@ -49,8 +49,10 @@ int exit_status(Ending ending, bool stopped) {
 /// Parameters and buffers under their names in the model.
 void save_weights(Model& model, const fs::path& path) {
   write_atomically(path, pack_state(take_state([&](StateVisitor& visitor) {
-                     for (auto& named : model.named_parameters()) visitor.tensor(named.key(), named.value());
-                     for (auto& named : model.named_buffers()) visitor.tensor(named.key(), named.value());
+                     for (auto& named : model.named_parameters())
+                       visitor.tensor(named.key(), named.value());
+                     for (auto& named : model.named_buffers())
+                       visitor.tensor(named.key(), named.value());
                    })));
 }
 
@@ -65,25 +67,31 @@ Former find_former(const fs::path& output, const Options& options) {
   Former former;
   former.step = Checkpoints::newest(output);
   if (former.step < 0)
-    throw UsageError("there is no checkpoint in " + output.string() + " to resume from; start without --resume, in a "
+    throw UsageError("there is no checkpoint in " + output.string() +
+                     " to resume from; start without --resume, in a "
                      "new folder");
   former.run = read_run(output);
-  if (former.run.status == "finished") throw UsageError("the run in " + output.string() + " is finished already");
+  if (former.run.status == "finished")
+    throw UsageError("the run in " + output.string() + " is finished already");
   if (former.run.status == "diverged" && options.on_divergence == "stop")
-    throw UsageError("the run in " + output.string() + " diverged, and would again; to go on all the same, --set "
+    throw UsageError("the run in " + output.string() +
+                     " diverged, and would again; to go on all the same, --set "
                      "on_divergence=continue");
   return former;
 }
 
-/// Keeps what the first part of the run said of itself: when it started, and which parts it was made of.
+/// Keeps what the first part of the run said of itself: when it started, and which parts it was
+/// made of.
 void continue_record(nlohmann::ordered_json& record, const Former& former) {
   const auto& before = former.run.record;
   record["started"] = before.value("started", record["started"]);
   record["resumed"] = before.value("resumed", nlohmann::ordered_json::array());
-  record["resumed"].push_back({{"step", former.step}, {"at", utc_now()}, {"status_before", former.run.status}});
+  record["resumed"].push_back(
+      {{"step", former.step}, {"at", utc_now()}, {"status_before", former.run.status}});
 }
 
-/// One run in progress. Its steps are called in the order in which they stand here, by all workers together.
+/// One run in progress. Its steps are called in the order in which they stand here, by all workers
+/// together.
 class TrainRun {
  public:
   TrainRun(Job& job, const TrainArguments& arguments, TrainGuard& guard)
@@ -94,7 +102,8 @@ class TrainRun {
     guard_.watchdog().enter("opening the output folder");
     agree(*job_.collectives, [&] {
       if (output_.empty()) throw UsageError("no output folder: give --output DIR");
-      if (job_.options.name.empty()) job_.options.name = fs::absolute(output_).lexically_normal().filename().string();
+      if (job_.options.name.empty())
+        job_.options.name = fs::absolute(output_).lexically_normal().filename().string();
       if (!job_.leads()) return;
       if (arguments_.resume) {
         former_ = find_former(output_, job_.options);
@@ -118,16 +127,17 @@ class TrainRun {
       if (error.everywhere) give_folder_up();
       throw;
     }
-    const auto machine = describe_machine(*job_.session, *job_.collectives, job_.threads, job_.device.str(),
-                                          job_.oversubscribed);
+    const auto machine = describe_machine(*job_.session, *job_.collectives, job_.threads,
+                                          job_.device.str(), job_.oversubscribed);
     agree(*job_.collectives, [&] {
       if (!job_.leads()) return;
       record_ = begin_run_record(job_.options, dataset_, arguments_.command_line, machine);
       if (folder_) folder_->write_run(record_);
       spdlog::info("configuration: {}", record_["config"].dump());
-      spdlog::info("{} workers, {} threads each, {}, wait: {}, transport: {}{}", job_.collectives->size(),
-                   job_.threads, job_.device.str(), name(job_.collectives->wait()),
-                   std::string(machine["transport"]), machine["oversubscribed"].get<bool>() ? ", oversubscribed" : "");
+      spdlog::info("{} workers, {} threads each, {}, wait: {}, transport: {}{}",
+                   job_.collectives->size(), job_.threads, job_.device.str(),
+                   name(job_.collectives->wait()), std::string(machine["transport"]),
+                   machine["oversubscribed"].get<bool>() ? ", oversubscribed" : "");
     });
     job_.collectives->forget_traffic();
   }
@@ -135,7 +145,8 @@ class TrainRun {
   Ending train() {
     guard_.watchdog().enter("building the model");
     Checkpoints checkpoints(output_, *job_.collectives);
-    Trainer trainer({job_.options, *job_.collectives, dataset_, job_.device, nullptr, guard_.watchdog()});
+    Trainer trainer(
+        {job_.options, *job_.collectives, dataset_, job_.device, nullptr, guard_.watchdog()});
     return guard_.protect([&] {
       if (arguments_.resume) restore(trainer, checkpoints);
       trainer.write_to(folder_.get());
@@ -152,7 +163,8 @@ class TrainRun {
   void lock() {
     lock_ = std::make_unique<FileLock>(output_ / "batches.jsonl", FileLock::Mode::try_once);
     if (lock_->is_taken())
-      throw UsageError("the run in " + output_.string() + " is still going on: another process writes to it");
+      throw UsageError("the run in " + output_.string() +
+                       " is still going on: another process writes to it");
   }
 
   /// What the run was told cannot be: nothing has happened that is worth a folder.
@@ -160,7 +172,8 @@ class TrainRun {
     if (!folder_) return;
     folder_.reset();
     std::error_code error;
-    for (const char* name : {"metrics.jsonl", "batches.jsonl", "run.json"}) fs::remove(output_ / name, error);
+    for (const char* name : {"metrics.jsonl", "batches.jsonl", "run.json"})
+      fs::remove(output_ / name, error);
     if (!existed_) fs::remove(output_, error);
   }
 
@@ -204,7 +217,8 @@ class TrainRun {
     if (job_.options.save_weights) save_weights(trainer.model(), output_ / "weights.pt");
     folder_->sync();
     {
-      const RunJsonLock lock(output_);  // of the others, one may just be noting that the launcher ends the job
+      const RunJsonLock lock(
+          output_);  // of the others, one may just be noting that the launcher ends the job
       folder_->write_run(record_);
     }
     spdlog::info("{}: {}", status_name(ending), output_.string());
@@ -217,7 +231,7 @@ class TrainRun {
   bool existed_ = false;  ///< the output folder, before this run
   Former former_;         ///< with --resume; worker 0 only, but for the step
   Dataset dataset_;
-  nlohmann::ordered_json record_;      ///< worker 0 only, as all below
+  nlohmann::ordered_json record_;  ///< worker 0 only, as all below
   std::unique_ptr<RunFolder> folder_;
   std::unique_ptr<FileLock> lock_;
 };
@@ -243,7 +257,8 @@ void add_train_command(CLI::App& app, CommandToRun& run, int argc, const char* c
   arguments->command_line.assign(argv, argv + argc);
   CLI::App* command = app.add_subcommand("train", "Trains one run; start it with mpirun or srun");
   add_options(*command, arguments->options);
-  command->add_option("--output", arguments->output, "Folder for the results; must be new or empty")->required();
+  command->add_option("--output", arguments->output, "Folder for the results; must be new or empty")
+      ->required();
   command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint in --output");
   command->callback([arguments, &run] {
     run = [arguments] {

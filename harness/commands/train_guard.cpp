@@ -18,8 +18,8 @@ namespace {
 /// Should MPI fail to end the job, this process at least ends, which the launcher sees.
 constexpr unsigned kSecondsToAbort = 10;
 
-/// How long worker 0 has to note that the launcher ends the job before the others do. With PeerWatch's patience less
-/// than the second after which mpirun kills.
+/// How long worker 0 has to note that the launcher ends the job before the others do. With
+/// PeerWatch's patience less than the second after which mpirun kills.
 constexpr std::chrono::milliseconds kHeadStart{200};
 
 std::atomic<TrainGuard*> present_guard = nullptr;
@@ -32,7 +32,8 @@ std::atomic<TrainGuard*> present_guard = nullptr;
 }
 
 void at_exit() {
-  if (TrainGuard* guard = present_guard.load()) guard->fail("exit() was called in the middle of the run");
+  if (TrainGuard* guard = present_guard.load())
+    guard->fail("exit() was called in the middle of the run");
 }
 
 /// For exceptions in threads where nobody catches them.
@@ -60,9 +61,10 @@ TrainGuard::TrainGuard(Job& job, std::filesystem::path output)
                       [this] { return job_.collectives->is_busy(); },
                       [this](const char* phase) { board_.note(phase); }});
   board_.note(watchdog_->phase());
-  peers_ = std::make_unique<PeerWatch>(
-      job_.session->worker(), peers,
-      PeerWatch::Calls{[this](int worker) { report_death(worker); }, [this] { note_termination(); }});
+  peers_ =
+      std::make_unique<PeerWatch>(job_.session->worker(), peers,
+                                  PeerWatch::Calls{[this](int worker) { report_death(worker); },
+                                                   [this] { note_termination(); }});
   present_guard = this;
   [[maybe_unused]] static const int registered = std::atexit(&at_exit);
   std::set_terminate(&at_terminate);
@@ -74,10 +76,13 @@ TrainGuard::~TrainGuard() {
   watchdog_.reset();
 }
 
-std::string TrainGuard::place(int worker) const { return "worker " + std::to_string(worker) + " on " + host_name(); }
+std::string TrainGuard::place(int worker) const {
+  return "worker " + std::to_string(worker) + " on " + host_name();
+}
 
-/// One message: of workers that fail at once, or of one that fails and those that see it end, the first speaks. Those
-/// of one host know from its board, those of others from run.json, which a full disk keeps from telling.
+/// One message: of workers that fail at once, or of one that fails and those that see it end, the
+/// first speaks. Those of one host know from its board, those of others from run.json, which a full
+/// disk keeps from telling.
 void TrainGuard::report(const std::string& text) {
   if (!board_.take_the_word()) return;
   if (owns_folder_ && mark_failed(output_, text) == Marked::before) return;
@@ -99,8 +104,9 @@ void TrainGuard::report_death(int worker) {
   end_job();
 }
 
-/// Worker 0 first. Another one if run.json still says "running" then: worker 0 is what the launcher saw end, on a host
-/// where nobody else could. Worker 0 overwrites this should it come to a checkpoint after all.
+/// Worker 0 first. Another one if run.json still says "running" then: worker 0 is what the launcher
+/// saw end, on a host where nobody else could. Worker 0 overwrites this should it come to a
+/// checkpoint after all.
 void TrainGuard::note_termination() {
   if (!owns_folder_) return;
   if (!job_.leads()) std::this_thread::sleep_for(kHeadStart);
@@ -113,8 +119,9 @@ void TrainGuard::own_folder() {
 }
 
 AgreedError TrainGuard::note(const AgreedError& error) {
-  const std::string text =
-      error.everywhere ? std::string(error.what()) : std::string(error.what()) + " (in phase '" + phase() + "')";
+  const std::string text = error.everywhere
+                               ? std::string(error.what())
+                               : std::string(error.what()) + " (in phase '" + phase() + "')";
   if (job_.leads() && owns_folder_) mark_failed(output_, text);
   return {text, error.status, error.everywhere};
 }

@@ -16,9 +16,10 @@
 
 namespace psgd {
 
-/// Sees to it that a training run ends as a whole, soon and with one message, whatever happens to one of its workers:
-/// it throws, calls exit(), stands still, or is gone. The message names worker, host and phase, and goes to the
-/// terminal and into run.json. One object in a process, destroyed before MPI is finalised.
+/// Sees to it that a training run ends as a whole, soon and with one message, whatever happens to
+/// one of its workers: it throws, calls exit(), stands still, or is gone. The message names worker,
+/// host and phase, and goes to the terminal and into run.json. One object in a process, destroyed
+/// before MPI is finalised.
 class TrainGuard {
  public:
   /// All workers together.
@@ -29,21 +30,23 @@ class TrainGuard {
 
   Watchdog& watchdog() { return *watchdog_; }
 
-  /// From here on the output folder is this run's, and run.json tells of failures. Until then it may be another's. All
-  /// workers together: none goes on, and may fail, before all know.
+  /// From here on the output folder is this run's, and run.json tells of failures. Until then it
+  /// may be another's. All workers together: none goes on, and may fail, before all know.
   void own_folder();
 
-  /// The run is over but for worker 0's last words: no signal and no other worker's end can make it fail any more.
+  /// The run is over but for worker 0's last words: no signal and no other worker's end can make it
+  /// fail any more.
   void end_peer_watch() { peers_.reset(); }
 
   /// This worker has failed, alone: says so and ends all workers. Any thread may call.
   [[noreturn]] void fail(const std::string& message);
 
-  /// Notes in run.json an error that all workers know of, and returns it with the phase in its message.
+  /// Notes in run.json an error that all workers know of, and returns it with the phase in its
+  /// message.
   AgreedError note(const AgreedError& error);
 
-  /// Returns work(). What it throws ends the job from inside, before destructors wait for threads that will never
-  /// end; AgreedError passes.
+  /// Returns work(). What it throws ends the job from inside, before destructors wait for threads
+  /// that will never end; AgreedError passes.
   template <class Work>
   auto protect(Work work) {
     try {

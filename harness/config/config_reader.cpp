@@ -19,12 +19,14 @@ constexpr std::size_t kLongestChain = 16;
 std::vector<std::string> known_keys() {
   std::vector<std::string> keys;
   const Options options;
-  visit_options(options,
-                [&](const char* key, const auto&, const Limits&, const char*) { keys.emplace_back(key); });
+  visit_options(options, [&](const char* key, const auto&, const Limits&, const char*) {
+    keys.emplace_back(key);
+  });
   return keys;
 }
 
-void apply_key(Options& options, const std::string& key, const Json& value, const std::string& origin) {
+void apply_key(Options& options, const std::string& key, const Json& value,
+               const std::string& origin) {
   bool found = false;
   visit_options(options, [&](const char* name, auto& member, const Limits& limits, const char*) {
     if (key != name) return;
@@ -32,7 +34,8 @@ void apply_key(Options& options, const std::string& key, const Json& value, cons
     assign(member, value, limits, {origin, key});
     options.origins[key] = origin;
   });
-  if (!found) throw UsageError(origin + ": unknown key '" + key + "'" + nearest_name_hint(key, known_keys()));
+  if (!found)
+    throw UsageError(origin + ": unknown key '" + key + "'" + nearest_name_hint(key, known_keys()));
 }
 
 /// Options of one scheme mean nothing to another.
@@ -69,13 +72,15 @@ void apply_file(Options& options, const fs::path& path, std::vector<fs::path> ch
     std::string route;
     for (const auto& link : chain) route += (route.empty() ? "" : " -> ") + link.string();
     throw UsageError("'extends' " +
-                     std::string(cycle ? "goes round in a circle: " : "goes on for too long: ") + route);
+                     std::string(cycle ? "goes round in a circle: " : "goes on for too long: ") +
+                     route);
   }
   const Json object = parse_config(path);
   if (object.is_object() && object.contains("extends")) {
     const Json& base = object.at("extends");
     if (!base.is_string())
-      throw UsageError(path.string() + ": 'extends' must be a text, the path of another file, but is " +
+      throw UsageError(path.string() +
+                       ": 'extends' must be a text, the path of another file, but is " +
                        shown(base));
     apply_file(options, path.parent_path() / base.get<std::string>(), chain);
   }
@@ -97,8 +102,8 @@ bool is_text_option(const std::string& key) {
   return is_text;
 }
 
-/// The value of "key=value". Where a text is expected, only a quoted value is read as JSON: a run may be
-/// named 12.
+/// The value of "key=value". Where a text is expected, only a quoted value is read as JSON: a run
+/// may be named 12.
 Json parse_value(const std::string& key, const std::string& text, const std::string& origin) {
   if (is_text_option(key) && !text.starts_with('"')) return text;
   if (!Json::accept(text)) return text;
@@ -134,8 +139,9 @@ Assignment parse_assignment(const std::string& text, const std::string& origin) 
 }
 
 void apply_assignments(Options& options, const std::vector<Assignment>& assignments) {
-  const auto last = std::find_if(assignments.rbegin(), assignments.rend(),
-                                 [](const Assignment& assignment) { return assignment.key == "scheme"; });
+  const auto last =
+      std::find_if(assignments.rbegin(), assignments.rend(),
+                   [](const Assignment& assignment) { return assignment.key == "scheme"; });
   if (last != assignments.rend()) forget_options_of_other_scheme(options, last->value);
   for (const auto& assignment : assignments)
     apply_key(options, assignment.key, assignment.value, assignment.origin);
@@ -185,16 +191,19 @@ Json to_json(const OptionValues& values) { return value_to_json(values); }
 std::vector<OptionDescription> describe_options() {
   std::vector<OptionDescription> descriptions;
   const Options defaults;
-  visit_options(defaults, [&](const char* key, const auto& member, const Limits& limits, const char* help) {
-    descriptions.push_back({key, type_name(member), value_to_json(member).dump(), allowed(limits), help});
-  });
+  visit_options(
+      defaults, [&](const char* key, const auto& member, const Limits& limits, const char* help) {
+        descriptions.push_back(
+            {key, type_name(member), value_to_json(member).dump(), allowed(limits), help});
+      });
   return descriptions;
 }
 
 void add_options(CLI::App& app, OptionArguments& arguments) {
   app.add_option_function<std::string>(
          "--config", [&arguments](const std::string& path) { arguments.file = path; },
-         "JSON file of options, the keys as below with '_' for '-'; it may name another with \"extends\"")
+         "JSON file of options, the keys as below with '_' for '-'; it may name another with "
+         "\"extends\"")
       ->type_name("FILE");
   app.add_option("--set", arguments.sets,
                  "key=value, over the file; scheme_options.rank=2 sets one scheme option")

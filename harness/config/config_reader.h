@@ -19,24 +19,28 @@ struct OptionArguments {
   std::vector<std::string> flags;             ///< --some-key value, as "some_key=value", in order
 };
 
-/// Adds --config, --set and one option for each key, with help, to a command. `arguments` must outlive `app`.
+/// Adds --config, --set and one option for each key, with help, to a command. `arguments` must
+/// outlive `app`.
 void add_options(CLI::App& app, OptionArguments& arguments);
 
-/// Defaults, then the file (after the files it `extends`), then `sets`, then `flags`; later ones win.
+/// Defaults, then the file (after the files it `extends`), then `sets`, then `flags`; later ones
+/// win.
 ///
-/// A set is "key=value"; the value is JSON where it parses as such, else text. "scheme_options.rank=2" sets
-/// one scheme option. scheme_options of several layers are merged, but a layer that changes `scheme` starts
-/// with none. Throws UsageError that names the place, the key, what was expected and what was found. Checks
-/// each value by itself; validate() checks them together.
-Options read_options(const std::optional<std::filesystem::path>& file, const std::vector<std::string>& sets,
+/// A set is "key=value"; the value is JSON where it parses as such, else text.
+/// "scheme_options.rank=2" sets one scheme option. scheme_options of several layers are merged, but
+/// a layer that changes `scheme` starts with none. Throws UsageError that names the place, the key,
+/// what was expected and what was found. Checks each value by itself; validate() checks them
+/// together.
+Options read_options(const std::optional<std::filesystem::path>& file,
+                     const std::vector<std::string>& sets,
                      const std::vector<std::string>& flags = {});
 Options read_options(const OptionArguments& arguments);
 
 /// Reads one JSON object (no `extends`) over the defaults; `origin` stands in messages.
 Options options_from_json(const nlohmann::ordered_json& object, const std::string& origin);
 
-/// Refuses contradictions and unknown schemes, models and data sets with UsageError; fills in the defaults of
-/// scheme_options.
+/// Refuses contradictions and unknown schemes, models and data sets with UsageError; fills in the
+/// defaults of scheme_options.
 void validate(Options& options);
 
 /// Refuses, with UsageError, more workers than samples or batches larger than a worker's share.

@@ -19,10 +19,12 @@ template <class T>
                    shown(found));
 }
 
-void check_choice(const std::string& text, const Json& found, const Limits& limits, const Place& place) {
-  if (limits.choices.empty() || std::ranges::find(limits.choices, text) != limits.choices.end()) return;
-  throw UsageError(place.where + ": '" + place.key + "' is " + shown(found) + ", which it cannot be" +
-                   nearest_name_hint(text, limits.choices));
+void check_choice(const std::string& text, const Json& found, const Limits& limits,
+                  const Place& place) {
+  if (limits.choices.empty() || std::ranges::find(limits.choices, text) != limits.choices.end())
+    return;
+  throw UsageError(place.where + ": '" + place.key + "' is " + shown(found) +
+                   ", which it cannot be" + nearest_name_hint(text, limits.choices));
 }
 
 void check_range(double number, const Json& found, const Limits& limits, const Place& place) {
@@ -41,8 +43,8 @@ OptionValue scheme_option(const Json& json, const Place& place) {
   if (json.is_string()) return json.get<std::string>();
   if (is_whole_number(json)) return json.get<std::int64_t>();
   if (json.is_number() && std::isfinite(json.get<double>())) return json.get<double>();
-  throw UsageError(place.where + ": '" + place.key + "' must be a text, a number, true or false, but is " +
-                   shown(json));
+  throw UsageError(place.where + ": '" + place.key +
+                   "' must be a text, a number, true or false, but is " + shown(json));
 }
 
 }  // namespace
@@ -63,7 +65,8 @@ void assign(std::int64_t& value, const Json& json, const Limits& limits, const P
   if (!json.is_number_integer()) refuse_type(value, json, place);
   check_choice(json.dump(), json, limits, place);
   check_range(json.get<double>(), json, limits, place);
-  // In range means exact: every whole-number option has limits, and all of them are far inside int64.
+  // In range means exact: every whole-number option has limits, and all of them are far inside
+  // int64.
   value = json.get<std::int64_t>();
 }
 
@@ -73,7 +76,8 @@ void assign(double& value, const Json& json, const Limits& limits, const Place& 
   value = json.get<double>();
 }
 
-void assign(std::vector<std::int64_t>& value, const Json& json, const Limits& limits, const Place& place) {
+void assign(std::vector<std::int64_t>& value, const Json& json, const Limits& limits,
+            const Place& place) {
   if (!json.is_array()) refuse_type(value, json, place);
   std::vector<std::int64_t> numbers;
   for (const auto& element : json) {
@@ -99,7 +103,8 @@ Json value_to_json(const OptionValues& values) {
 std::string allowed(const Limits& limits) {
   std::ostringstream text;
   text.precision(17);
-  for (std::size_t i = 0; i < limits.choices.size(); ++i) text << (i == 0 ? "" : ", ") << limits.choices[i];
+  for (std::size_t i = 0; i < limits.choices.size(); ++i)
+    text << (i == 0 ? "" : ", ") << limits.choices[i];
   if (std::isfinite(limits.minimum) && std::isfinite(limits.maximum))
     text << limits.minimum << " .. " << limits.maximum;
   return text.str();

@@ -27,13 +27,16 @@ struct Place {
   std::string key;
 };
 
-void assign(std::string& value, const nlohmann::ordered_json& json, const Limits& limits, const Place& place);
-void assign(bool& value, const nlohmann::ordered_json& json, const Limits& limits, const Place& place);
+void assign(std::string& value, const nlohmann::ordered_json& json, const Limits& limits,
+            const Place& place);
+void assign(bool& value, const nlohmann::ordered_json& json, const Limits& limits,
+            const Place& place);
 void assign(std::int64_t& value, const nlohmann::ordered_json& json, const Limits& limits,
             const Place& place);
-void assign(double& value, const nlohmann::ordered_json& json, const Limits& limits, const Place& place);
-void assign(std::vector<std::int64_t>& value, const nlohmann::ordered_json& json, const Limits& limits,
+void assign(double& value, const nlohmann::ordered_json& json, const Limits& limits,
             const Place& place);
+void assign(std::vector<std::int64_t>& value, const nlohmann::ordered_json& json,
+            const Limits& limits, const Place& place);
 /// Lays the object's members over `value`.
 void assign(OptionValues& value, const nlohmann::ordered_json& json, const Limits& limits,
             const Place& place);

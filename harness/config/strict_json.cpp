@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kDeepest = 32;
 
-/// Builds the value from the parser's events, because nlohmann's own builder keeps the last of two equal
-/// keys.
+/// Builds the value from the parser's events, because nlohmann's own builder keeps the last of two
+/// equal keys.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   Json root;
@@ -42,7 +42,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& exception) override {
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::detail::exception& exception) override {
     const std::string text = exception.what();
     const auto end_of_prefix =
         text.find("] ");  // "[json.exception.parse_error.101] parse error at line 1, ..."
@@ -70,7 +71,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    // Straight into the vector that an ordered object is: its own insertion searches all keys each time.
+    // Straight into the vector that an ordered object is: its own insertion searches all keys each
+    // time.
     auto& members = parent.get_ref<Json::object_t&>();
     members.emplace_back(std::move(key_), std::move(value));
     return &members.back().second;
@@ -82,7 +84,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json value) {
-    if (open_.size() == kDeepest) return fail("nested deeper than " + std::to_string(kDeepest) + " levels");
+    if (open_.size() == kDeepest)
+      return fail("nested deeper than " + std::to_string(kDeepest) + " levels");
     open_.push_back({place(std::move(value)), {}});
     return true;
   }
@@ -101,7 +104,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
 Json parse_json(std::string_view text, const std::string& origin) {
   StrictBuilder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) throw Error(origin + ": " + builder.error);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder))
+    throw Error(origin + ": " + builder.error);
   return std::move(builder.root);
 }
 
@@ -113,7 +117,8 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t larges
   if (status.type() == std::filesystem::file_type::directory)
     throw Error(path.string() + ": expected a file, found a folder");
   if (status.type() != std::filesystem::file_type::regular)
-    throw Error(path.string() + ": expected a regular file" + (error ? ": " + error.message() : ""));
+    throw Error(path.string() + ": expected a regular file" +
+                (error ? ": " + error.message() : ""));
   const auto size = std::filesystem::file_size(path, error);
   if (!error && size > largest)
     throw Error(path.string() + ": holds " + std::to_string(size) + " bytes, expected at most " +

@@ -18,18 +18,21 @@ std::string origin_of(const Options& options, const std::string& key) {
   return found == options.origins.end() ? "" : found->second + ": ";
 }
 
-/// The scheme, looked for in the other implementation too, so that the message can say where it exists.
+/// The scheme, looked for in the other implementation too, so that the message can say where it
+/// exists.
 const SchemeEntry& find_scheme(const Options& options) {
   const auto& registry = SchemeRegistry::instance();
   const Implementation wanted = implementation_from(options.implementation);
-  const Implementation other = wanted == Implementation::ddp ? Implementation::paper : Implementation::ddp;
+  const Implementation other =
+      wanted == Implementation::ddp ? Implementation::paper : Implementation::ddp;
   try {
     return registry.find(wanted, options.scheme);
   } catch (const std::invalid_argument& unknown) {
     for (const auto& entry : registry.entries())
       if (entry.implementation == other && entry.name == options.scheme)
-        throw UsageError(origin_of(options, "scheme") + "scheme '" + options.scheme + "' exists in " +
-                         name(other) + " only, but the implementation is " + name(wanted));
+        throw UsageError(origin_of(options, "scheme") + "scheme '" + options.scheme +
+                         "' exists in " + name(other) + " only, but the implementation is " +
+                         name(wanted));
     throw UsageError(origin_of(options, "scheme") + unknown.what());
   }
 }
@@ -62,9 +65,10 @@ void check_decay_epochs(const Options& options) {
     if (epoch <= previous)
       throw UsageError(found + " after " + std::to_string(previous) + ", but must increase");
     if (epoch >= options.epochs)
-      throw UsageError(found + ", but the last of " + std::to_string(options.epochs) + " epochs is " +
-                       std::to_string(options.epochs - 1) +
-                       " (counted from 0): leave it out (`--decay-epochs []` for none) or raise epochs");
+      throw UsageError(
+          found + ", but the last of " + std::to_string(options.epochs) + " epochs is " +
+          std::to_string(options.epochs - 1) +
+          " (counted from 0): leave it out (`--decay-epochs []` for none) or raise epochs");
     previous = epoch;
   }
 }
@@ -82,15 +86,15 @@ void validate(Options& options) {
 void check_train_images(const Options& options, std::int64_t train_images) {
   const std::string available = std::to_string(train_images) + " training images";
   if (options.n_workers > train_images)
-    throw UsageError(origin_of(options, "n_workers") + "n_workers is " + std::to_string(options.n_workers) +
-                     ", but there are only " + available);
+    throw UsageError(origin_of(options, "n_workers") + "n_workers is " +
+                     std::to_string(options.n_workers) + ", but there are only " + available);
   // The list of images is padded to a multiple of the workers.
   const std::int64_t share = (train_images + options.n_workers - 1) / options.n_workers;
   if (options.batch_size > share)
     throw UsageError(origin_of(options, "batch_size") + "batch_size is " +
                      std::to_string(options.batch_size) + ", but a worker's share of " + available +
-                     " over " + std::to_string(options.n_workers) + " workers is " + std::to_string(share) +
-                     ": no whole batch");
+                     " over " + std::to_string(options.n_workers) + " workers is " +
+                     std::to_string(share) + ": no whole batch");
   const std::int64_t batches = share / options.batch_size;
   if (options.batches_per_epoch > batches)
     throw UsageError(origin_of(options, "batches_per_epoch") + "batches_per_epoch is " +

@@ -21,11 +21,12 @@ Span inside(int offset) {
 
 /// One row of one channel; `step` elements lie between neighbours (1 or 3), negative when mirrored.
 template <typename T, int kStep>
-void write_row(const std::uint8_t* __restrict source, const Span& columns, const T* __restrict table,
-               T* __restrict output) {
+void write_row(const std::uint8_t* __restrict source, const Span& columns,
+               const T* __restrict table, T* __restrict output) {
   const T black = table[0];
   for (int x = 0; x < columns.begin; ++x) output[x * kStep] = black;
-  for (int x = columns.begin; x < columns.end; ++x) output[x * kStep] = table[source[x + columns.shift]];
+  for (int x = columns.begin; x < columns.end; ++x)
+    output[x * kStep] = table[source[x + columns.shift]];
   for (int x = columns.end; x < kImageSide; ++x) output[x * kStep] = black;
 }
 
@@ -70,8 +71,8 @@ NormalisationTable<T> normalisation_table(const Dataset& dataset) {
 }
 
 template <typename T>
-void write_image(const Images& images, std::int64_t i, const Crop& crop, const NormalisationTable<T>& table,
-                 bool channels_last, T* output) {
+void write_image(const Images& images, std::int64_t i, const Crop& crop,
+                 const NormalisationTable<T>& table, bool channels_last, T* output) {
   for (int channel = 0; channel < kChannels; ++channel) {
     const auto* plane = images.plane(i, channel);
     const T* values = table[static_cast<std::size_t>(channel)].data();
@@ -84,9 +85,9 @@ void write_image(const Images& images, std::int64_t i, const Crop& crop, const N
 
 template NormalisationTable<float> normalisation_table<float>(const Dataset&);
 template NormalisationTable<double> normalisation_table<double>(const Dataset&);
-template void write_image<float>(const Images&, std::int64_t, const Crop&, const NormalisationTable<float>&,
-                                 bool, float*);
-template void write_image<double>(const Images&, std::int64_t, const Crop&, const NormalisationTable<double>&,
-                                  bool, double*);
+template void write_image<float>(const Images&, std::int64_t, const Crop&,
+                                 const NormalisationTable<float>&, bool, float*);
+template void write_image<double>(const Images&, std::int64_t, const Crop&,
+                                  const NormalisationTable<double>&, bool, double*);
 
 }  // namespace psgd

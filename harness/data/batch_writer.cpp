@@ -5,10 +5,11 @@
 namespace psgd {
 
 Batch allocate_batch(std::int64_t count, const LoaderOptions& options) {
-  const auto format = options.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  return {
-      at::empty({count, kChannels, kImageSide, kImageSide}, at::TensorOptions().dtype(options.dtype), format),
-      at::empty({count}, at::TensorOptions().dtype(at::kLong))};
+  const auto format =
+      options.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  return {at::empty({count, kChannels, kImageSide, kImageSide},
+                    at::TensorOptions().dtype(options.dtype), format),
+          at::empty({count}, at::TensorOptions().dtype(at::kLong))};
 }
 
 BatchWriter::BatchWriter(const Dataset& dataset, const LoaderOptions& options)
@@ -20,11 +21,12 @@ BatchWriter::BatchWriter(const Dataset& dataset, const LoaderOptions& options)
     throw std::invalid_argument("images are loaded as float32 or float64 only");
 }
 
-void BatchWriter::write(const Images& images, std::int64_t sample, const Crop& crop, std::int64_t place,
-                        Batch& batch) const {
+void BatchWriter::write(const Images& images, std::int64_t sample, const Crop& crop,
+                        std::int64_t place, Batch& batch) const {
   const auto offset = place * kChannels * kPlanePixels;
   if (dtype_ == at::kFloat)
-    write_image(images, sample, crop, table_, channels_last_, batch.images.data_ptr<float>() + offset);
+    write_image(images, sample, crop, table_, channels_last_,
+                batch.images.data_ptr<float>() + offset);
   else
     write_image(images, sample, crop, double_table_, channels_last_,
                 batch.images.data_ptr<double>() + offset);

@@ -8,7 +8,8 @@ namespace psgd {
 /// Uninitialised memory for `count` images.
 Batch allocate_batch(std::int64_t count, const LoaderOptions& options);
 
-/// Fills batches in either type. Uses no ATen operation, so that a background thread starts no thread pool.
+/// Fills batches in either type. Uses no ATen operation, so that a background thread starts no
+/// thread pool.
 class BatchWriter {
  public:
   BatchWriter(const Dataset& dataset, const LoaderOptions& options);

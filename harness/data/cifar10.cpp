@@ -1,5 +1,5 @@
-// CIFAR-10, binary version: five training files and one test file of 10,000 records, each a label byte and
-// three planes of 1,024 bytes (https://www.cs.toronto.edu/~kriz/cifar.html).
+// CIFAR-10, binary version: five training files and one test file of 10,000 records, each a label
+// byte and three planes of 1,024 bytes (https://www.cs.toronto.edu/~kriz/cifar.html).
 
 #include "harness/data/dataset.h"
 #include "harness/data/mapped_file.h"
@@ -24,22 +24,25 @@ fs::path find_directory(const DatasetOptions& options) {
                     "binary version, or the folder above it");
   for (const auto& candidate : {options.directory, options.directory / kSubfolder}) {
     std::error_code ignored;
-    if (fs::exists(candidate / train_file(1), ignored) || fs::exists(candidate / kTestFile, ignored))
+    if (fs::exists(candidate / train_file(1), ignored) ||
+        fs::exists(candidate / kTestFile, ignored))
       return candidate;
   }
-  throw DataError("data set " + options.name + ": neither " + options.directory.string() +
-                  " nor its subfolder " + kSubfolder + " holds " + train_file(1) +
-                  "; data_dir must be the folder with the six .bin files of CIFAR-10's binary version "
-                  "(cifar-10-binary.tar.gz, unpacked), or the folder above it");
+  throw DataError(
+      "data set " + options.name + ": neither " + options.directory.string() +
+      " nor its subfolder " + kSubfolder + " holds " + train_file(1) +
+      "; data_dir must be the folder with the six .bin files of CIFAR-10's binary version "
+      "(cifar-10-binary.tar.gz, unpacked), or the folder above it");
 }
 
 std::shared_ptr<const MappedFile> open_checked(const fs::path& path) {
   auto file = std::make_shared<const MappedFile>(path);
   constexpr auto expected = static_cast<std::size_t>(kRecordBytes * kRecordsPerFile);
   if (file->size() != expected)
-    throw DataError(path.string() + " has " + std::to_string(file->size()) + " bytes, but should have " +
-                    std::to_string(expected) + " (10,000 records of 3,073); it is " +
-                    (file->size() < expected ? "cut" : "too long") + " or of another format: fetch it again");
+    throw DataError(
+        path.string() + " has " + std::to_string(file->size()) + " bytes, but should have " +
+        std::to_string(expected) + " (10,000 records of 3,073); it is " +
+        (file->size() < expected ? "cut" : "too long") + " or of another format: fetch it again");
   return file;
 }
 
@@ -52,7 +55,8 @@ Images images_of(const std::vector<fs::path>& paths, int classes) {
   }
   Images images(std::move(pieces), kChannels, std::move(files));
   check_labels(images, classes, [&](std::int64_t i) {
-    return std::pair(paths[static_cast<std::size_t>(i / kRecordsPerFile)].string(), i % kRecordsPerFile);
+    return std::pair(paths[static_cast<std::size_t>(i / kRecordsPerFile)].string(),
+                     i % kRecordsPerFile);
   });
   return images;
 }
@@ -61,7 +65,8 @@ Dataset load(const DatasetOptions& options) {
   Dataset dataset;
   dataset.name = options.name;
   dataset.directory = find_directory(options);
-  for (int number = 1; number <= 5; ++number) dataset.files.push_back(dataset.directory / train_file(number));
+  for (int number = 1; number <= 5; ++number)
+    dataset.files.push_back(dataset.directory / train_file(number));
   dataset.train = images_of(dataset.files, dataset.classes);
   dataset.test = images_of({dataset.directory / kTestFile}, dataset.classes);
   dataset.files.push_back(dataset.directory / kTestFile);
@@ -73,8 +78,8 @@ Dataset load(const DatasetOptions& options) {
 
 const RegisterDataset registered({"cifar10", "CIFAR-10, binary version, as published", load});
 // Named apart, because results on other pixels are other results.
-const RegisterDataset registered_jpeg({"cifar10-jpeg", "CIFAR-10 in the same format, from JPEG copies",
-                                       load});
+const RegisterDataset registered_jpeg({"cifar10-jpeg",
+                                       "CIFAR-10 in the same format, from JPEG copies", load});
 
 }  // namespace
 }  // namespace psgd

@@ -12,8 +12,8 @@ namespace {
 
 void cut(Images& images, std::int64_t wanted, const char* option, const std::string& set) {
   if (wanted < 0 || wanted > images.count())
-    throw std::invalid_argument(std::string(option) + " is " + std::to_string(wanted) + ", but " + set +
-                                " has " + std::to_string(images.count()) +
+    throw std::invalid_argument(std::string(option) + " is " + std::to_string(wanted) + ", but " +
+                                set + " has " + std::to_string(images.count()) +
                                 " such images; give 0 for all or a smaller number");
   if (wanted > 0) images = images.first(wanted);
 }
@@ -53,7 +53,8 @@ DatasetRegistry& DatasetRegistry::instance() {
 
 void DatasetRegistry::add(DatasetEntry entry) {
   for (const auto& known : entries_)
-    if (known.name == entry.name) throw std::logic_error("data set '" + entry.name + "' is registered twice");
+    if (known.name == entry.name)
+      throw std::logic_error("data set '" + entry.name + "' is registered twice");
   entries_.push_back(std::move(entry));
 }
 
@@ -63,7 +64,8 @@ const DatasetEntry& DatasetRegistry::find(const std::string& wanted) const {
     if (entry.name == wanted) return entry;
     known.push_back(entry.name);
   }
-  throw std::invalid_argument("data set '" + wanted + "' does not exist" + nearest_name_hint(wanted, known));
+  throw std::invalid_argument("data set '" + wanted + "' does not exist" +
+                              nearest_name_hint(wanted, known));
 }
 
 Dataset load_dataset(const DatasetOptions& options) {
@@ -93,7 +95,8 @@ void check_labels(const Images& images, int classes,
     if (images.label(i) < classes) continue;
     const auto [file, record] = where(i);
     throw DataError(file + ": record " + std::to_string(record) + " (counted from 0) has label " +
-                    std::to_string(images.label(i)) + ", but labels are 0 to " + std::to_string(classes - 1) +
+                    std::to_string(images.label(i)) + ", but labels are 0 to " +
+                    std::to_string(classes - 1) +
                     "; the file is damaged or of another format: fetch it again");
   }
   check_mapped_files();

@@ -13,8 +13,8 @@
 
 namespace psgd {
 
-/// A data file is missing, damaged or not what its name says. The message names the file, what was expected
-/// and what was found.
+/// A data file is missing, damaged or not what its name says. The message names the file, what was
+/// expected and what was found.
 struct DataError : Error {
   using Error::Error;
 };
@@ -23,9 +23,9 @@ constexpr int kImageSide = 32;
 constexpr int kPlanePixels = kImageSide * kImageSide;
 constexpr int kChannels = 3;
 
-/// Labelled 32x32 images of bytes, where they lie: in files mapped read-only, whose pages all workers of a
-/// machine share, or in memory. An image is a record of a label byte and its planes (CIFAR-10's format);
-/// a grey image has one plane, which then stands for all three channels.
+/// Labelled 32x32 images of bytes, where they lie: in files mapped read-only, whose pages all
+/// workers of a machine share, or in memory. An image is a record of a label byte and its planes
+/// (CIFAR-10's format); a grey image has one plane, which then stands for all three channels.
 class Images {
  public:
   /// Records one after another.
@@ -35,14 +35,17 @@ class Images {
   };
 
   Images() = default;
-  /// Pieces of equal count; the last may be shorter. `planes`: 1 or 3. `owner` keeps the memory alive.
+  /// Pieces of equal count; the last may be shorter. `planes`: 1 or 3. `owner` keeps the memory
+  /// alive.
   Images(std::vector<Piece> pieces, int planes, std::shared_ptr<const void> owner);
 
   std::int64_t count() const { return count_; }
   /// Image i's first plane: 32 rows of 32 bytes; image i in 0 .. count() - 1.
   const std::uint8_t* pixels(std::int64_t i) const { return record(i) + 1; }
   /// One channel's plane of image i: 1024 bytes.
-  const std::uint8_t* plane(std::int64_t i, int channel) const { return pixels(i) + channel * plane_stride_; }
+  const std::uint8_t* plane(std::int64_t i, int channel) const {
+    return pixels(i) + channel * plane_stride_;
+  }
   std::int64_t label(std::int64_t i) const { return *record(i); }
 
   /// The same, without the images from `count` on.
@@ -52,7 +55,8 @@ class Images {
 
  private:
   const std::uint8_t* record(std::int64_t i) const {
-    return pieces_[static_cast<std::size_t>(i / per_piece_)].records + (i % per_piece_) * record_bytes_;
+    return pieces_[static_cast<std::size_t>(i / per_piece_)].records +
+           (i % per_piece_) * record_bytes_;
   }
 
   std::vector<Piece> pieces_;
@@ -72,7 +76,7 @@ struct DatasetOptions {
 
 struct Dataset {
   std::string name;
-  std::filesystem::path directory;           ///< where the files were found; empty if there are none
+  std::filesystem::path directory;  ///< where the files were found; empty if there are none
   std::vector<std::filesystem::path> files;  ///< in the order in which checksum() joins them
   Images train;
   Images test;
@@ -103,20 +107,23 @@ class DatasetRegistry {
 
 /// Put one, static, into the data set's .cpp file.
 struct RegisterDataset {
-  explicit RegisterDataset(DatasetEntry entry) { DatasetRegistry::instance().add(std::move(entry)); }
+  explicit RegisterDataset(DatasetEntry entry) {
+    DatasetRegistry::instance().add(std::move(entry));
+  }
 };
 
-/// Finds the set, checks sizes and every label, cuts to the numbers asked for. Throws std::invalid_argument
-/// for an unknown name or more images than there are, DataError for missing or damaged files.
+/// Finds the set, checks sizes and every label, cuts to the numbers asked for. Throws
+/// std::invalid_argument for an unknown name or more images than there are, DataError for missing
+/// or damaged files.
 Dataset load_dataset(const DatasetOptions& options);
 
-/// "sha256:" and the digest of the set's files joined in the order of `files`, as `cat FILE... | sha256sum`
-/// gives it; for a set without files, of its training and then test records. Reads everything: about 1 s for
-/// CIFAR-10.
+/// "sha256:" and the digest of the set's files joined in the order of `files`, as `cat FILE... |
+/// sha256sum` gives it; for a set without files, of its training and then test records. Reads
+/// everything: about 1 s for CIFAR-10.
 std::string checksum(const Dataset& dataset);
 
-/// Throws DataError on a label outside 0 .. classes - 1, naming record and label. `where(i)` names the file
-/// of record i and counts it from the start of that file.
+/// Throws DataError on a label outside 0 .. classes - 1, naming record and label. `where(i)` names
+/// the file of record i and counts it from the start of that file.
 void check_labels(const Images& images, int classes,
                   const std::function<std::pair<std::string, std::int64_t>(std::int64_t)>& where);
 

@@ -44,8 +44,8 @@ class GzipReader {
   std::int64_t read_big_endian() {
     std::uint8_t bytes[4];
     read(bytes, 4);
-    return std::int64_t{bytes[0]} << 24 | std::int64_t{bytes[1]} << 16 | std::int64_t{bytes[2]} << 8 |
-           bytes[3];
+    return std::int64_t{bytes[0]} << 24 | std::int64_t{bytes[1]} << 16 |
+           std::int64_t{bytes[2]} << 8 | bytes[3];
   }
 
   /// Reads a number of the header; DataError if it is not `expected`.
@@ -58,7 +58,8 @@ class GzipReader {
 
   void expect_end() {
     std::uint8_t byte;
-    if (gzread(file_, &byte, 1) != 0) fail("it goes on after its last record, or its checksum is wrong");
+    if (gzread(file_, &byte, 1) != 0)
+      fail("it goes on after its last record, or its checksum is wrong");
   }
 
   [[noreturn]] void fail(const std::string& reason) const {
@@ -71,7 +72,8 @@ class GzipReader {
   gzFile file_ = nullptr;
 };
 
-/// The first `wanted` images, or all `count` where `wanted` is 0. Files read to their end are checked to it.
+/// The first `wanted` images, or all `count` where `wanted` is 0. Files read to their end are
+/// checked to it.
 Images read_images(const fs::path& image_path, const fs::path& label_path, std::int64_t count,
                    std::int64_t wanted, int classes) {
   GzipReader images(image_path);
@@ -85,7 +87,8 @@ Images read_images(const fs::path& image_path, const fs::path& label_path, std::
 
   // More than there are is refused by load_dataset(), which knows the option's name.
   const auto taken = wanted > 0 && wanted < count ? wanted : count;
-  auto records = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(taken * kRecordBytes));
+  auto records =
+      std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(taken * kRecordBytes));
   for (std::int64_t i = 0; i < taken; ++i) {
     std::uint8_t image[kSide * kSide];
     images.read(image, sizeof image);
@@ -119,7 +122,8 @@ Dataset load(const DatasetOptions& options) {
   return dataset;
 }
 
-const RegisterDataset registered({"fashion-mnist", "Fashion-MNIST, grey, padded to 32x32; Debian packages it",
+const RegisterDataset registered({"fashion-mnist",
+                                  "Fashion-MNIST, grey, padded to 32x32; Debian packages it",
                                   load});
 
 }  // namespace

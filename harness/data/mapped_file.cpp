@@ -29,7 +29,8 @@ struct Descriptor {
   }
 };
 
-// The handler of SIGBUS reads these and may not wait, so there is a fixed number. The lock is for everybody else.
+// The handler of SIGBUS reads these and may not wait, so there is a fixed number. The lock is for
+// everybody else.
 std::array<std::atomic<MappedFile*>, 64> mapped_files{};
 std::mutex lock_of_mapped_files;
 
@@ -39,7 +40,8 @@ void on_bus_error(int signal, siginfo_t* information, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(information->si_addr);
   for (const auto& file : mapped_files)
     if (MappedFile* mapped = file.load(); mapped && mapped->replace_lost(address)) return;
-  // Not ours: the instruction runs again and meets the former handler, unless a process sent the signal.
+  // Not ours: the instruction runs again and meets the former handler, unless a process sent the
+  // signal.
   ::sigaction(SIGBUS, &action_before, nullptr);
   if (information->si_code <= 0) ::raise(signal);
 }

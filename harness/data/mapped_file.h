@@ -8,8 +8,9 @@ namespace psgd {
 
 /// A file's bytes, mapped read-only. Processes that map the same file share its memory.
 ///
-/// Should the file be cut while it is mapped, or its disk fail, the system sends SIGBUS to whoever reads the lost
-/// bytes. They read as 0 instead, and check_mapped_files() throws from then on, as long as the object lives.
+/// Should the file be cut while it is mapped, or its disk fail, the system sends SIGBUS to whoever
+/// reads the lost bytes. They read as 0 instead, and check_mapped_files() throws from then on, as
+/// long as the object lives.
 class MappedFile {
  public:
   /// Throws DataError, with the reason, if `path` is missing, no regular file or not readable.
@@ -23,8 +24,8 @@ class MappedFile {
 
   const std::filesystem::path& path() const { return path_; }
   bool is_lost() const { return lost_; }
-  /// For the handler of SIGBUS: puts zeros in the place of what lies at `address` and behind it. False where that is
-  /// not this file's memory.
+  /// For the handler of SIGBUS: puts zeros in the place of what lies at `address` and behind it.
+  /// False where that is not this file's memory.
   bool replace_lost(std::uintptr_t address);
 
  private:
@@ -34,8 +35,8 @@ class MappedFile {
   std::atomic<bool> lost_ = false;
 };
 
-/// Throws DataError naming the file if bytes of a mapped one were lost. To be called between reading and using what
-/// was read.
+/// Throws DataError naming the file if bytes of a mapped one were lost. To be called between
+/// reading and using what was read.
 void check_mapped_files();
 
 }  // namespace psgd

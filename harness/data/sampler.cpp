@@ -11,8 +11,8 @@ namespace {
 
 void check_worker(int worker, int workers) {
   if (worker < 0 || worker >= workers)
-    throw std::invalid_argument("worker " + std::to_string(worker) + " of " + std::to_string(workers) +
-                                " does not exist; workers count from 0");
+    throw std::invalid_argument("worker " + std::to_string(worker) + " of " +
+                                std::to_string(workers) + " does not exist; workers count from 0");
 }
 
 }  // namespace

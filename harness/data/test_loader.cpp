@@ -33,7 +33,8 @@ Batch TestLoader::batch(std::int64_t i) {
   const auto first = i * options_.batch_size;
   const auto count = std::min(options_.batch_size, images() - first);
   for (std::int64_t place = 0; place < count; ++place)
-    writer_->write(images_, samples_[static_cast<std::size_t>(first + place)], Crop{}, place, buffer_);
+    writer_->write(images_, samples_[static_cast<std::size_t>(first + place)], Crop{}, place,
+                   buffer_);
   check_mapped_files();
   return {buffer_.images.narrow(0, 0, count), buffer_.labels.narrow(0, 0, count)};
 }

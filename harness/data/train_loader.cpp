@@ -24,23 +24,27 @@ constexpr std::size_t kHeld = 2;   // batches that the caller may still be using
 std::int64_t batches_of(const Dataset& dataset, const LoaderOptions& options) {
   if (options.workers < 1 || options.worker < 0 || options.worker >= options.workers)
     throw std::invalid_argument("worker " + std::to_string(options.worker) + " of " +
-                                std::to_string(options.workers) + " does not exist; workers count from 0");
+                                std::to_string(options.workers) +
+                                " does not exist; workers count from 0");
   const auto images = shard_size(dataset.train.count(), options.workers);
   if (options.batch_size < 1 || images < options.batch_size)
-    throw std::invalid_argument("batch_size is " + std::to_string(options.batch_size) + ", but each of the " +
-                                std::to_string(options.workers) + " workers has " + std::to_string(images) +
+    throw std::invalid_argument("batch_size is " + std::to_string(options.batch_size) +
+                                ", but each of the " + std::to_string(options.workers) +
+                                " workers has " + std::to_string(images) +
                                 " training images; it must be 1 to " + std::to_string(images));
   const auto all = images / options.batch_size;
   if (options.batches_per_epoch < 0 || options.batches_per_epoch > all)
-    throw std::invalid_argument("batches_per_epoch is " + std::to_string(options.batches_per_epoch) +
-                                ", but an epoch has " + std::to_string(all) +
+    throw std::invalid_argument("batches_per_epoch is " +
+                                std::to_string(options.batches_per_epoch) + ", but an epoch has " +
+                                std::to_string(all) +
                                 " batches; give 0 for all or a smaller number");
   return options.batches_per_epoch > 0 ? options.batches_per_epoch : all;
 }
 
 }  // namespace
 
-/// The thread and what it shares. A buffer is always in one of four places: free, being filled, ready, held.
+/// The thread and what it shares. A buffer is always in one of four places: free, being filled,
+/// ready, held.
 class TrainLoader::Worker {
  public:
   Worker(const Dataset& dataset, const LoaderOptions& options)
@@ -86,7 +90,8 @@ class TrainLoader::Worker {
 
   Batch next() {
     std::unique_lock lock(mutex_);
-    if (taken_ >= batches_) throw std::logic_error("the epoch has no more batches: call start_epoch() first");
+    if (taken_ >= batches_)
+      throw std::logic_error("the epoch has no more batches: call start_epoch() first");
     if (held_.size() == kHeld) {
       free_.push_back(held_.front());
       held_.pop_front();
@@ -112,7 +117,9 @@ class TrainLoader::Worker {
     block_signals();
     std::unique_lock lock(mutex_);
     while (true) {
-      work_.wait(lock, [this] { return stop_ || (job_.samples && job_.batch < batches_ && may_prepare()); });
+      work_.wait(lock, [this] {
+        return stop_ || (job_.samples && job_.batch < batches_ && may_prepare());
+      });
       if (stop_) return;
       const auto buffer = free_.front();
       free_.pop_front();
@@ -138,7 +145,8 @@ class TrainLoader::Worker {
       for (std::int64_t place = 0; place < options_.batch_size; ++place) {
         const auto index = job.batch * options_.batch_size + place;
         const auto position = options_.worker + index * options_.workers;
-        const auto crop = options_.augment ? random_crop(options_.seed, job.epoch, position) : Crop{};
+        const auto crop =
+            options_.augment ? random_crop(options_.seed, job.epoch, position) : Crop{};
         writer_.write(images_, (*job.samples)[static_cast<std::size_t>(index)], crop, place, batch);
       }
       check_mapped_files();
@@ -152,7 +160,8 @@ class TrainLoader::Worker {
   static void block_signals() {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+      sigaddset(&signals, signal);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   }
 

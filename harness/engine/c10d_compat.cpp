@@ -66,11 +66,13 @@ class QueuedGroup final : public Base {
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(Collectives& collectives, SerialQueue& queue) {
+c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(Collectives& collectives,
+                                                          SerialQueue& queue) {
   auto group = c10::make_intrusive<QueuedGroup>(collectives, queue);
 #if TORCH_VERSION_MAJOR >= 2
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  auto wrapper = c10::make_intrusive<c10d::ProcessGroup>(store, collectives.worker(), collectives.size());
+  auto wrapper =
+      c10::make_intrusive<c10d::ProcessGroup>(store, collectives.worker(), collectives.size());
   for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
     wrapper->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM,
                         c10::intrusive_ptr<c10d::Backend>(group));

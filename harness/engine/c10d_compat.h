@@ -15,13 +15,15 @@
 
 namespace psgd {
 
-/// A process group whose collectives go through `queue` to `collectives`: what c10d::Reducer needs besides the
-/// communication hook (broadcast of the rebuilt bucket order, all-reduce of the map of unused parameters).
-c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(Collectives& collectives, SerialQueue& queue);
+/// A process group whose collectives go through `queue` to `collectives`: what c10d::Reducer needs
+/// besides the communication hook (broadcast of the rebuilt bucket order, all-reduce of the map of
+/// unused parameters).
+c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(Collectives& collectives,
+                                                          SerialQueue& queue);
 
 /// Parameter numbers per bucket and the buckets' size limits in bytes, last parameters first, as
-/// torch.nn.parallel.DistributedDataParallel hands them to the Reducer. A bucket is closed when it reaches its
-/// limit; limits.back() holds for all further buckets.
+/// torch.nn.parallel.DistributedDataParallel hands them to the Reducer. A bucket is closed when it
+/// reaches its limit; limits.back() holds for all further buckets.
 struct BucketAssignment {
   std::vector<std::vector<std::size_t>> parameters;
   std::vector<std::size_t> limits;

@@ -9,7 +9,8 @@
 namespace psgd {
 namespace {
 
-/// Runs the scheme on each bucket in the queue's thread, in the order in which the Reducer hands buckets over.
+/// Runs the scheme on each bucket in the queue's thread, in the order in which the Reducer hands
+/// buckets over.
 class SchemeHook final : public c10d::CommHookInterface {
  public:
   SchemeHook(Scheme& scheme, Collectives& collectives, SerialQueue& queue)
@@ -18,13 +19,14 @@ class SchemeHook final : public c10d::CommHookInterface {
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& grad_bucket) override {
     last_handed_over_ = PhaseClock::now();
     auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
-    Bucket bucket{grad_bucket.getGradients(), grad_bucket.getBuffer(), static_cast<int>(grad_bucket.getIndex()),
-                  grad_bucket.isLast()};
+    Bucket bucket{grad_bucket.getGradients(), grad_bucket.getBuffer(),
+                  static_cast<int>(grad_bucket.getIndex()), grad_bucket.isLast()};
     if (rehearsing) {
       future->markCompleted(bucket.flat);
       return future;
     }
-    synchronise(bucket.flat.device());  // gradients computed on a GPU must be there before another thread reads them
+    synchronise(bucket.flat.device());  // gradients computed on a GPU must be there before another
+                                        // thread reads them
     queue_.put([this, future, bucket = std::move(bucket)]() mutable { reduce(bucket, *future); });
     return future;
   }
@@ -64,20 +66,24 @@ class SchemeHook final : public c10d::CommHookInterface {
 class DdpEngine final : public Engine {
  public:
   DdpEngine(EngineParts parts, const DdpOptions& options)
-      : parts_(std::move(parts)), buffers_(parts_.buffers), find_unused_(options.find_unused_parameters) {
+      : parts_(std::move(parts)),
+        buffers_(parts_.buffers),
+        find_unused_(options.find_unused_parameters) {
     const auto bytes = [](double mib) { return static_cast<std::size_t>(mib * 1024 * 1024); };
     const std::size_t cap = bytes(options.bucket_mib);
-    // As DistributedDataParallel does: without a search for unused parameters buckets are built anew after the
-    // first backward pass, so the first pass takes a single one.
+    // As DistributedDataParallel does: without a search for unused parameters buckets are built
+    // anew after the first backward pass, so the first pass takes a single one.
     const std::vector<std::size_t> limits =
         find_unused_ ? std::vector<std::size_t>{bytes(options.first_bucket_mib), cap}
                      : std::vector<std::size_t>{std::numeric_limits<int>::max()};
     auto buckets = assign_buckets(parts_.parameters, limits);
     reducer_ = std::make_shared<c10d::Reducer>(
         parts_.parameters, std::move(buckets.parameters), std::move(buckets.limits),
-        make_process_group(parts_.collectives, queue_), std::vector<bool>(parts_.parameters.size(), false),
-        static_cast<std::int64_t>(cap), find_unused_, options.gradient_as_bucket_view,
-        std::unordered_map<std::size_t, std::string>{}, static_cast<std::int64_t>(bytes(options.first_bucket_mib)));
+        make_process_group(parts_.collectives, queue_),
+        std::vector<bool>(parts_.parameters.size(), false), static_cast<std::int64_t>(cap),
+        find_unused_, options.gradient_as_bucket_view,
+        std::unordered_map<std::size_t, std::string>{},
+        static_cast<std::int64_t>(bytes(options.first_bucket_mib)));
     auto hook = std::make_unique<SchemeHook>(parts_.scheme, parts_.collectives, queue_);
     hook_ = hook.get();
     reducer_->register_comm_hook(std::move(hook));
@@ -126,10 +132,12 @@ class DdpEngine final : public Engine {
  private:
   /// The Reducer walks the graph from the outputs only when it is to look for unused parameters.
   void prepare_for_backward(const torch::Tensor& loss) {
-    reducer_->prepare_for_backward(find_unused_ ? std::vector<torch::Tensor>{loss} : std::vector<torch::Tensor>{});
+    reducer_->prepare_for_backward(find_unused_ ? std::vector<torch::Tensor>{loss}
+                                                : std::vector<torch::Tensor>{});
   }
 
-  /// DistributedDataParallel's broadcast_buffers: worker 0's BN statistics go to all before each forward pass.
+  /// DistributedDataParallel's broadcast_buffers: worker 0's BN statistics go to all before each
+  /// forward pass.
   void broadcast_buffers(PhaseClock& clock) {
     const auto scope = clock.scope(Phase::buffers);
     buffers_.broadcast(parts_.collectives, 0);

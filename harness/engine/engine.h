@@ -28,14 +28,16 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Forward pass, loss, backward pass and reduction. Afterwards every parameter's grad() is the mean over the
-  /// workers as the scheme formed it. Adds to the phases buffers, forward, backward, wait, reduce and its parts.
+  /// Forward pass, loss, backward pass and reduction. Afterwards every parameter's grad() is the
+  /// mean over the workers as the scheme formed it. Adds to the phases buffers, forward, backward,
+  /// wait, reduce and its parts.
   virtual BatchResult forward_backward(const torch::Tensor& images, const torch::Tensor& labels,
                                        PhaseClock& clock) = 0;
 
-  /// Goes through one forward and backward pass that reduces nothing. A step that is continued from a checkpoint then
-  /// finds the engine as a second step does: PyTorch DDP has seen in which order gradients arrive, and has its final
-  /// buckets. Changes BN statistics and gradients; to be called before the state is restored.
+  /// Goes through one forward and backward pass that reduces nothing. A step that is continued from
+  /// a checkpoint then finds the engine as a second step does: PyTorch DDP has seen in which order
+  /// gradients arrive, and has its final buckets. Changes BN statistics and gradients; to be called
+  /// before the state is restored.
   virtual void rehearse(const torch::Tensor& images, const torch::Tensor& labels) {
     (void)images;
     (void)labels;

@@ -27,7 +27,8 @@ void FlatBuffers::broadcast(Collectives& collectives, int root) {
   if (sends) return;
   for (auto& buffer : buffers_) {
     const std::size_t size = buffer.numel() * buffer.element_size();
-    const torch::Tensor host = torch::from_blob(place, buffer.sizes(), buffer.options().device(torch::kCPU));
+    const torch::Tensor host =
+        torch::from_blob(place, buffer.sizes(), buffer.options().device(torch::kCPU));
     buffer.copy_(host);
     place += size;
   }

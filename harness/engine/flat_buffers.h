@@ -8,8 +8,8 @@
 
 namespace psgd {
 
-/// A model's buffers as one message. Buffers are small and many (three a BN layer); one broadcast each would cost
-/// a latency each.
+/// A model's buffers as one message. Buffers are small and many (three a BN layer); one broadcast
+/// each would cost a latency each.
 class FlatBuffers {
  public:
   explicit FlatBuffers(std::vector<torch::Tensor> buffers);

@@ -44,8 +44,8 @@ class PaperEngine final : public Engine {
       parts_.parameters[i].mutable_grad() = bucket_.gradients[i];
   }
 
-  /// Autograd adds into a gradient that is there; should it ever put another tensor in its place, the values are
-  /// taken over, not lost.
+  /// Autograd adds into a gradient that is there; should it ever put another tensor in its place,
+  /// the values are taken over, not lost.
   void keep_placed() {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < parts_.parameters.size(); ++i) {

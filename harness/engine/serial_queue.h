@@ -8,8 +8,9 @@
 
 namespace psgd {
 
-/// One thread that runs tasks in the order in which they were put in. All collectives of a DDP step go through
-/// one: buckets that are in flight together then leave in the same order on every worker.
+/// One thread that runs tasks in the order in which they were put in. All collectives of a DDP step
+/// go through one: buckets that are in flight together then leave in the same order on every
+/// worker.
 class SerialQueue {
  public:
   SerialQueue() : thread_([this] { serve(); }) {}

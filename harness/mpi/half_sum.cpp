@@ -11,7 +11,9 @@ namespace {
 
 constexpr float kLargestHalf = 65504.0F;
 
-float to_float(std::uint16_t bits) { return static_cast<float>(c10::Half(bits, c10::Half::from_bits())); }
+float to_float(std::uint16_t bits) {
+  return static_cast<float>(c10::Half(bits, c10::Half::from_bits()));
+}
 
 }  // namespace
 
@@ -28,8 +30,10 @@ void add_halves(const std::uint16_t* in, std::uint16_t* inout, std::int64_t coun
   std::int64_t i = 0;
 #ifdef PSGD_HALF_VECTOR
   for (; i + HalfVector::width <= count; i += HalfVector::width) {
-    const auto sum = HalfVector::rounded(HalfVector::load(in + i).widened() + HalfVector::load(inout + i).widened());
-    // Rare, so not worth an instruction more in every turn. Whether a term was infinite, the plain loop finds out.
+    const auto sum = HalfVector::rounded(HalfVector::load(in + i).widened() +
+                                         HalfVector::load(inout + i).widened());
+    // Rare, so not worth an instruction more in every turn. Whether a term was infinite, the plain
+    // loop finds out.
     if (sum.any_infinite()) [[unlikely]]
       add_halves_reference(in + i, inout + i, HalfVector::width);
     else

@@ -32,7 +32,9 @@ void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT, value, &at_most, nullptr, 0);
 }
 
-void wake_all(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void wake_all(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ HostMeeting::HostMeeting(MPI_Comm communicator, std::optional<int> pretended_hos
     host = workers_of_this_host(communicator);
   PSGD_MPI(MPI_Comm_rank(host, &local_worker_));
   PSGD_MPI(MPI_Comm_size(host, &local_workers_));
-  PSGD_MPI(MPI_Comm_split(communicator, local_worker_ == 0 ? 0 : MPI_UNDEFINED, worker, &first_workers_));
+  PSGD_MPI(MPI_Comm_split(communicator, local_worker_ == 0 ? 0 : MPI_UNDEFINED, worker,
+                          &first_workers_));
   if (first_workers_ != MPI_COMM_NULL) PSGD_MPI(MPI_Comm_size(first_workers_, &hosts_));
   memory_.emplace(host, sizeof(Place));
   place_ = static_cast<Place*>(memory_->get());
@@ -54,8 +57,10 @@ HostMeeting::HostMeeting(MPI_Comm communicator, std::optional<int> pretended_hos
   int everywhere = place_ != nullptr ? 1 : 0;
   PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, communicator));
   if (everywhere == 0)
-    throw Error("the workers of a host cannot share memory in /dev/shm, which they need to wait asleep; give it room "
-                "(a container: --shm-size), or set wait to yield");
+    throw Error(
+        "the workers of a host cannot share memory in /dev/shm, which they need to wait asleep; "
+        "give it room "
+        "(a container: --shm-size), or set wait to yield");
 }
 
 void HostMeeting::meet(const std::function<void(MPI_Request&)>& complete) {
@@ -67,7 +72,8 @@ void HostMeeting::meet(const std::function<void(MPI_Request&)>& complete) {
     while (place_->round.load() == round) sleep_while(place_->round, round);
     return;
   }
-  for (std::uint32_t arrived = place_->arrived.load(); arrived != all; arrived = place_->arrived.load())
+  for (std::uint32_t arrived = place_->arrived.load(); arrived != all;
+       arrived = place_->arrived.load())
     sleep_while(place_->arrived, arrived);
   if (hosts_ > 1) {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -10,9 +10,9 @@ namespace psgd {
 }  // namespace psgd
 
 /// Every MPI call goes through this: errors are never passed over.
-#define PSGD_MPI(call)                                                             \
-  do {                                                                             \
-    const int psgd_mpi_code = (call);                                              \
-    if (psgd_mpi_code != MPI_SUCCESS)                                              \
-      ::psgd::mpi_failed(psgd_mpi_code, #call, __FILE__, __LINE__);                \
+#define PSGD_MPI(call)                                              \
+  do {                                                              \
+    const int psgd_mpi_code = (call);                               \
+    if (psgd_mpi_code != MPI_SUCCESS)                               \
+      ::psgd::mpi_failed(psgd_mpi_code, #call, __FILE__, __LINE__); \
   } while (false)

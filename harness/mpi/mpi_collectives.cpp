@@ -37,7 +37,8 @@ bool mpi_is_cuda_aware() {
 #endif
 }
 
-/// Calls run(byte pointer, count) for pieces that MPI can count. Zero elements: not at all, on any worker.
+/// Calls run(byte pointer, count) for pieces that MPI can count. Zero elements: not at all, on any
+/// worker.
 template <class Run>
 void in_pieces(const StagedTensor& values, Run run) {
   for (std::int64_t done = 0; done < values.count(); done += kPiece)
@@ -88,7 +89,8 @@ MPI_Datatype MpiCollectives::type_of(const at::Tensor& values) const {
     case at::kByte: return MPI_UINT8_T;
     default: break;
   }
-  throw Error(std::string("collectives do not carry elements of type ") + c10::toString(values.scalar_type()));
+  throw Error(std::string("collectives do not carry elements of type ") +
+              c10::toString(values.scalar_type()));
 }
 
 MPI_Op MpiCollectives::sum_of(const at::Tensor& values) const {
@@ -122,8 +124,9 @@ void MpiCollectives::complete(MPI_Request& request) const {
   }
 }
 
-/// Waits, asleep, until all workers have come to this collective. MPI's blocking collectives have the fastest
-/// algorithms but wait by polling, which takes the cores from the workers that are still computing.
+/// Waits, asleep, until all workers have come to this collective. MPI's blocking collectives have
+/// the fastest algorithms but wait by polling, which takes the cores from the workers that are
+/// still computing.
 void MpiCollectives::meet() {
   if (meeting_) meeting_->meet([this](MPI_Request& request) { complete(request); });
 }
@@ -134,21 +137,23 @@ void MpiCollectives::all_reduce(at::Tensor& values, Traffic traffic) {
   StagedTensor staged(values, cuda_aware_);
   meet();
   in_pieces(staged, [&](char* data, int elements) {
-    PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, data, elements, type_of(values), sum_of(values), communicator_));
+    PSGD_MPI(MPI_Allreduce(MPI_IN_PLACE, data, elements, type_of(values), sum_of(values),
+                           communicator_));
   });
   meet();
   staged.write_back();
 }
 
-/// The all-reduce of one tensor, in pieces where it is long. The memory of the last one is kept for the next, so
-/// that a step whose collectives are the last step's allocates nothing here.
+/// The all-reduce of one tensor, in pieces where it is long. The memory of the last one is kept for
+/// the next, so that a step whose collectives are the last step's allocates nothing here.
 class MpiCollectives::PendingReduce final : public Request {
  public:
-  PendingReduce(MpiCollectives& owner, at::Tensor& values) : owner_(owner), staged_(values, owner.cuda_aware_) {
+  PendingReduce(MpiCollectives& owner, at::Tensor& values)
+      : owner_(owner), staged_(values, owner.cuda_aware_) {
     in_pieces(staged_, [&](char* data, int elements) {
       requests_.push_back(MPI_REQUEST_NULL);
-      PSGD_MPI(MPI_Iallreduce(MPI_IN_PLACE, data, elements, owner_.type_of(values), owner_.sum_of(values),
-                              owner_.communicator_, &requests_.back()));
+      PSGD_MPI(MPI_Iallreduce(MPI_IN_PLACE, data, elements, owner_.type_of(values),
+                              owner_.sum_of(values), owner_.communicator_, &requests_.back()));
     });
   }
   void wait() override {
@@ -177,9 +182,10 @@ std::unique_ptr<Request> MpiCollectives::start_all_reduce(at::Tensor& values, Tr
 }
 
 void MpiCollectives::all_gather(const at::Tensor& values, at::Tensor& received, Traffic traffic) {
-  TORCH_CHECK(received.numel() == size_ * values.numel() && received.scalar_type() == values.scalar_type(),
-              "all_gather: received has ", received.numel(), " elements, but ", size_, " x ", values.numel(),
-              " of the same type are needed");
+  TORCH_CHECK(
+      received.numel() == size_ * values.numel() && received.scalar_type() == values.scalar_type(),
+      "all_gather: received has ", received.numel(), " elements, but ", size_, " x ",
+      values.numel(), " of the same type are needed");
   TORCH_CHECK(values.numel() <= std::numeric_limits<int>::max(), "all_gather: too many elements");
   const std::lock_guard guard(lock_);
   count(values, traffic);
@@ -188,8 +194,8 @@ void MpiCollectives::all_gather(const at::Tensor& values, at::Tensor& received, 
   StagedTensor to(received, cuda_aware_);
   meet();
   const int elements = static_cast<int>(values.numel());
-  PSGD_MPI(MPI_Allgather(from.data(), elements, type_of(values), to.data(), elements, type_of(values),
-                         communicator_));
+  PSGD_MPI(MPI_Allgather(from.data(), elements, type_of(values), to.data(), elements,
+                         type_of(values), communicator_));
   meet();
   to.write_back();
 }
@@ -218,7 +224,8 @@ void MpiCollectives::broadcast_text(std::string& text, int root) {
   at::Tensor length = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
   broadcast(length, root, Traffic::check);
   text.resize(static_cast<std::size_t>(length.item<std::int64_t>()));
-  at::Tensor bytes = at::from_blob(text.data(), {static_cast<std::int64_t>(text.size())}, at::kByte);
+  at::Tensor bytes =
+      at::from_blob(text.data(), {static_cast<std::int64_t>(text.size())}, at::kByte);
   broadcast(bytes, root, Traffic::check);
 }
 

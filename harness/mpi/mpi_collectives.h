@@ -21,7 +21,8 @@ enum class Wait {
   sleep,  ///< sleeps until all have come, then polls ever more seldom: for more workers than cores
 };
 
-/// "spin", "yield", "sleep"; "auto" gives sleep if there are more workers than cores on a host, else spin.
+/// "spin", "yield", "sleep"; "auto" gives sleep if there are more workers than cores on a host,
+/// else spin.
 Wait wait_from(const std::string& text, bool oversubscribed);
 std::string name(Wait wait);
 
@@ -31,8 +32,8 @@ struct TrafficCount {
   std::int64_t bytes = 0;  ///< size of this worker's contribution, not what travels on a network
 };
 
-/// Collectives over MPI. Any thread may call, one call at a time (a lock sees to it); the order of calls must be
-/// the same on all workers, which is up to the caller.
+/// Collectives over MPI. Any thread may call, one call at a time (a lock sees to it); the order of
+/// calls must be the same on all workers, which is up to the caller.
 ///
 /// Tensors on a GPU are staged through host memory unless MPI says that it is CUDA-aware.
 class MpiCollectives final : public Collectives {
@@ -57,20 +58,23 @@ class MpiCollectives final : public Collectives {
 
   TrafficCount traffic(Traffic kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   /// Continues counting from a checkpoint.
-  void set_traffic(Traffic kind, TrafficCount count) { counts_[static_cast<std::size_t>(kind)] = count; }
+  void set_traffic(Traffic kind, TrafficCount count) {
+    counts_[static_cast<std::size_t>(kind)] = count;
+  }
   /// 8 x bytes of gradients: the bits of the notebook's figures, exact.
   std::int64_t gradient_bits() const { return 8 * traffic(Traffic::gradient).bytes; }
   /// Counts from 0 again; what the set-up sent is no part of a run.
   void forget_traffic() { counts_ = {}; }
   Wait wait() const { return wait_; }
-  /// Whether some thread is inside a collective at this moment; for whoever watches from another thread.
+  /// Whether some thread is inside a collective at this moment; for whoever watches from another
+  /// thread.
   bool is_busy() {
     const std::unique_lock attempt(lock_, std::try_to_lock);
     return !attempt.owns_lock();
   }
 
-  /// Compares every kind of collective with a sum formed here, at sizes around the ones where MPI changes its
-  /// algorithm. Throws Error naming the collective and the first wrong element.
+  /// Compares every kind of collective with a sum formed here, at sizes around the ones where MPI
+  /// changes its algorithm. Throws Error naming the collective and the first wrong element.
   void self_test();
 
  private:

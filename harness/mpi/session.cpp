@@ -34,9 +34,10 @@ const char* level_name(int level) {
   }
 }
 
-/// Lets this process and its threads compute for up to 0.1 s before another gets the core, instead of some
-/// milliseconds: workers that share a core evict each other's data from its caches at every change. Linux 6.12 and
-/// later; an older kernel ignores it, and an unwilling one keeps its usual turns.
+/// Lets this process and its threads compute for up to 0.1 s before another gets the core, instead
+/// of some milliseconds: workers that share a core evict each other's data from its caches at every
+/// change. Linux 6.12 and later; an older kernel ignores it, and an unwilling one keeps its usual
+/// turns.
 void take_long_turns() {
   struct {
     std::uint32_t size, policy;
@@ -45,13 +46,15 @@ void take_long_turns() {
     std::uint32_t priority;
     std::uint64_t runtime, deadline, period;
   } attributes{};  // the kernel's sched_attr, in the size that all versions know
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 || attributes.policy != SCHED_OTHER) return;
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
+      attributes.policy != SCHED_OTHER)
+    return;
   attributes.runtime = 100'000'000;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/// Before MPI starts, because it reads its settings from the environment then and starts threads, which take turns
-/// as this one does. Settings of the user's win.
+/// Before MPI starts, because it reads its settings from the environment then and starts threads,
+/// which take turns as this one does. Settings of the user's win.
 void tune_for_oversubscription(const LaunchHints& hints) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (hints.local_workers <= cores) return;
@@ -59,8 +62,9 @@ void tune_for_oversubscription(const LaunchHints& hints) {
   take_long_turns();
 }
 
-/// Collects the names of Open MPI's loaded components of one kind ("pml", "btl") from the shared objects in this
-/// process: "mca_btl_vader.so" gives "vader". Components linked into libmpi itself do not show.
+/// Collects the names of Open MPI's loaded components of one kind ("pml", "btl") from the shared
+/// objects in this process: "mca_btl_vader.so" gives "vader". Components linked into libmpi itself
+/// do not show.
 std::string loaded_components(const std::string& kind) {
   struct Search {
     std::string prefix, found;
@@ -98,8 +102,10 @@ std::string environment(const char* variable) {
 LaunchHints launch_hints() {
   LaunchHints hints;
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
-    // A shell inside a Slurm allocation sees SLURM_NTASKS without being a task; only a step has a process id.
-    if (std::strcmp(variable, "SLURM_NTASKS") == 0 && std::getenv("SLURM_PROCID") == nullptr) continue;
+    // A shell inside a Slurm allocation sees SLURM_NTASKS without being a task; only a step has a
+    // process id.
+    if (std::strcmp(variable, "SLURM_NTASKS") == 0 && std::getenv("SLURM_PROCID") == nullptr)
+      continue;
     if (const int workers = number_from(variable); workers > 0) {
       hints.workers = workers;
       hints.source = variable;
@@ -124,11 +130,15 @@ MpiSession::MpiSession(int threads) {
   PSGD_MPI(MPI_Comm_rank(communicator_, &worker_));
   PSGD_MPI(MPI_Comm_size(communicator_, &workers_));
   if (workers_ == 1 && hints.workers > 1)
-    throw Error("the launcher started " + std::to_string(hints.workers) + " workers (" + hints.source +
-                "), but MPI sees each alone: the launcher does not belong to the MPI this program was built with. "
-                "Start it with that MPI's mpirun, or with srun --mpi=pmix (srun --mpi=list shows what there is)");
+    throw Error("the launcher started " + std::to_string(hints.workers) + " workers (" +
+                hints.source +
+                "), but MPI sees each alone: the launcher does not belong to the MPI this program "
+                "was built with. "
+                "Start it with that MPI's mpirun, or with srun --mpi=pmix (srun --mpi=list shows "
+                "what there is)");
   MPI_Comm local = MPI_COMM_NULL;
-  PSGD_MPI(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, worker_, MPI_INFO_NULL, &local));
+  PSGD_MPI(
+      MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, worker_, MPI_INFO_NULL, &local));
   PSGD_MPI(MPI_Comm_rank(local, &local_worker_));
   PSGD_MPI(MPI_Comm_size(local, &local_workers_));
   local_cores_ = count_cores(local);
@@ -151,16 +161,19 @@ void MpiSession::abort(int status) {
 }
 
 std::string transport_in_use() {
-  // A component asked for by name is the one in use, or MPI would not have started. MPI's tool interface would tell
-  // the same, but Open MPI 4.1 crashes when it is asked for a text that is not set.
+  // A component asked for by name is the one in use, or MPI would not have started. MPI's tool
+  // interface would tell the same, but Open MPI 4.1 crashes when it is asked for a text that is not
+  // set.
   std::string pml = environment("OMPI_MCA_pml");
-  if (pml.empty() || pml.front() == '^' || pml.find(',') != std::string::npos) pml = loaded_components("pml");
+  if (pml.empty() || pml.front() == '^' || pml.find(',') != std::string::npos)
+    pml = loaded_components("pml");
   if (pml == "ucx") {
     const std::string tls = environment("UCX_TLS");
     return "ucx (" + (tls.empty() ? std::string("its choice of transports") : tls) + ")";
   }
   const std::string btl = loaded_components("btl");
-  return (pml.empty() ? std::string("Open MPI's choice") : pml) + (btl.empty() ? "" : " (" + btl + ")");
+  return (pml.empty() ? std::string("Open MPI's choice") : pml) +
+         (btl.empty() ? "" : " (" + btl + ")");
 }
 
 std::vector<int> bound_cores() {
@@ -185,8 +198,8 @@ void mpi_failed(int code, const char* call, const char* file, int line) {
   int worker = -1;
   MPI_Error_string(code, text, &length);
   MPI_Comm_rank(MPI_COMM_WORLD, &worker);
-  std::fprintf(stderr, "error: worker %d on %s: %s failed: %s (%s:%d)\n", worker, host_name().c_str(), call, text,
-               file, line);
+  std::fprintf(stderr, "error: worker %d on %s: %s failed: %s (%s:%d)\n", worker,
+               host_name().c_str(), call, text, file, line);
   MpiSession::abort(kFailed);
 }
 

@@ -10,9 +10,10 @@ namespace psgd {
 /// MPI from initialisation to finalisation: one object in a process, alive while MPI is used.
 class MpiSession {
  public:
-  /// `threads`: MPI_THREAD_FUNNELED (only the main thread communicates: Paper) or MPI_THREAD_SERIALIZED
-  /// (main and hook thread, one at a time: PyTorch DDP). Throws Error if MPI provides less, or if a launcher's
-  /// variables say that this process is one of several while MPI sees it alone.
+  /// `threads`: MPI_THREAD_FUNNELED (only the main thread communicates: Paper) or
+  /// MPI_THREAD_SERIALIZED (main and hook thread, one at a time: PyTorch DDP). Throws Error if MPI
+  /// provides less, or if a launcher's variables say that this process is one of several while MPI
+  /// sees it alone.
   explicit MpiSession(int threads);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
@@ -50,7 +51,8 @@ struct LaunchHints {
 };
 LaunchHints launch_hints();
 
-/// What carries messages between the workers, as far as Open MPI shows it: "ob1 (self,vader)" or "ucx (...)".
+/// What carries messages between the workers, as far as Open MPI shows it: "ob1 (self,vader)" or
+/// "ucx (...)".
 std::string transport_in_use();
 
 /// The cores this process is bound to.

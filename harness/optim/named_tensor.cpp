@@ -33,7 +33,8 @@ void visit_in_place(StateVisitor& visitor, const std::string& key, at::Tensor& v
   at::Tensor shown = value;
   visitor.tensor(key, shown);
   if (shown.is_same(value)) return;
-  if (!shown.defined() || shown.sizes() != value.sizes() || shown.scalar_type() != value.scalar_type())
+  if (!shown.defined() || shown.sizes() != value.sizes() ||
+      shown.scalar_type() != value.scalar_type())
     throw std::invalid_argument("state '" + key + "' should be " + describe(value) +
                                 ", but the checkpoint has " + describe(shown));
   const at::NoGradGuard no_gradient;

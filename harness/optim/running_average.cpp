@@ -16,9 +16,10 @@ void update_fused(at::Tensor& average, const at::Tensor& value, double share) {
   AT_DISPATCH_FLOATING_TYPES(average.scalar_type(), "running_average_update", [&] {
     auto* a = average.data_ptr<scalar_t>();
     const auto* v = value.data_ptr<scalar_t>();
-    at::parallel_for(0, average.numel(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      move_towards(a + begin, v + begin, end - begin, static_cast<scalar_t>(share));
-    });
+    at::parallel_for(
+        0, average.numel(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
+          move_towards(a + begin, v + begin, end - begin, static_cast<scalar_t>(share));
+        });
   });
 }
 
@@ -47,7 +48,8 @@ void RunningAverage::update() {
 }
 
 void RunningAverage::swap() {
-  if (count_ == 0) throw std::logic_error("the running average was asked for before its first update");
+  if (count_ == 0)
+    throw std::logic_error("the running average was asked for before its first update");
   const at::NoGradGuard no_gradient;
   for (std::size_t i = 0; i < state_.size(); ++i) {
     const auto value = state_[i].tensor.clone();

@@ -8,11 +8,12 @@
 
 namespace psgd {
 
-/// Paper: the mean of a model's state (weights and batch-norm buffers) over the steps since the last reset:
-/// average += (value - average) / count.
+/// Paper: the mean of a model's state (weights and batch-norm buffers) over the steps since the
+/// last reset: average += (value - average) / count.
 class RunningAverage {
  public:
-  /// `state` as from named_weights_and_buffers(). Keeps handles, not copies: convert the model before.
+  /// `state` as from named_weights_and_buffers(). Keeps handles, not copies: convert the model
+  /// before.
   explicit RunningAverage(std::vector<NamedTensor> state, bool fused = true);
 
   /// Forgets all; the next update() begins with the values as they are.

@@ -15,12 +15,13 @@ struct ScheduleOptions {
 };
 
 /// The learning rate at a point of training, `epoch` counted from 0:
-/// learning_rate (1 + (workers - 1) min(epoch / warmup_epochs, 1)), divided by decay_factor once for each
-/// decay epoch reached.
+/// learning_rate (1 + (workers - 1) min(epoch / warmup_epochs, 1)), divided by decay_factor once
+/// for each decay epoch reached.
 double learning_rate(const ScheduleOptions& options, double epoch);
 
-/// The learning rate of batch `batch` of `batches` (from 0) of an epoch: at epoch + batch / batches if it
-/// changes per batch, as in Paper, else at the epoch's beginning, as in PyTorch DDP.
-double learning_rate(const ScheduleOptions& options, std::int64_t epoch, std::int64_t batch, std::int64_t batches);
+/// The learning rate of batch `batch` of `batches` (from 0) of an epoch: at epoch + batch / batches
+/// if it changes per batch, as in Paper, else at the epoch's beginning, as in PyTorch DDP.
+double learning_rate(const ScheduleOptions& options, std::int64_t epoch, std::int64_t batch,
+                     std::int64_t batches);
 
 }  // namespace psgd

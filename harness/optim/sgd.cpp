@@ -40,9 +40,10 @@ void sgd_step_fused(at::Tensor& parameter, const at::Tensor& gradient, at::Tenso
     auto* p = parameter.data_ptr<scalar_t>();
     const auto* g = gradient.data_ptr<scalar_t>();
     auto* m = momentum.data_ptr<scalar_t>();
-    at::parallel_for(0, parameter.numel(), kElementsPerTask, [&](std::int64_t begin, std::int64_t end) {
-      step_range(p + begin, g + begin, m + begin, end - begin, coefficients);
-    });
+    at::parallel_for(0, parameter.numel(), kElementsPerTask,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       step_range(p + begin, g + begin, m + begin, end - begin, coefficients);
+                     });
   });
 }
 

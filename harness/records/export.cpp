@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// scripts/sweep.py keeps what a dead run left as NAME.failed-1, and its run.json still has the name NAME.
+/// scripts/sweep.py keeps what a dead run left as NAME.failed-1, and its run.json still has the
+/// name NAME.
 bool is_set_aside(const fs::path& folder) {
   const std::string extension = folder.extension().string();
   const std::string prefix = ".failed-";
@@ -31,7 +32,8 @@ void find_run_folders(const fs::path& place, std::vector<fs::path>& found,
   }
   std::vector<fs::path> folders;
   std::error_code error;
-  for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
+  for (fs::directory_iterator entry(place, error), end; !error && entry != end;
+       entry.increment(error))
     // Links to folders are not followed: they may lead round in a circle.
     if (entry->is_directory(error) && !entry->is_symlink(error)) folders.push_back(entry->path());
   if (error) throw Error(place.string() + ": the folder cannot be read: " + error.message());
@@ -58,16 +60,17 @@ std::vector<fs::path> all_run_folders(const std::vector<fs::path>& places,
   }
   // One folder named twice, say directly and by the folder above it, is still one run.
   std::set<fs::path> seen;
-  std::erase_if(folders,
-                [&](const fs::path& folder) { return !seen.insert(fs::weakly_canonical(folder)).second; });
+  std::erase_if(folders, [&](const fs::path& folder) {
+    return !seen.insert(fs::weakly_canonical(folder)).second;
+  });
   return folders;
 }
 
 void refuse_equal_names(const std::vector<Run>& sorted) {
   const auto twice = std::ranges::adjacent_find(sorted, {}, &Run::name);
   if (twice == sorted.end()) return;
-  throw UsageError("two runs have the name '" + twice->name + "': " + twice->folder.string() + " and " +
-                   std::next(twice)->folder.string() +
+  throw UsageError("two runs have the name '" + twice->name + "': " + twice->folder.string() +
+                   " and " + std::next(twice)->folder.string() +
                    "; export them apart, or train one of them under another name");
 }
 
@@ -75,7 +78,8 @@ void refuse_equal_names(const std::vector<Run>& sorted) {
 constexpr std::pair<const char*, const char*> kMeasurements[] = {
     {"accuracy", "accuracy"}, {"loss", "cross_entropy"}, {"top5", "top5_accuracy"}};
 
-/// A loss that is not finite: the weights are worthless, and so is the accuracy that they happen to give.
+/// A loss that is not finite: the weights are worthless, and so is the accuracy that they happen to
+/// give.
 bool is_diverged(const Json& line) { return line.contains("loss") && !line["loss"].is_number(); }
 
 void add_entries(const Run& run, Json& data) {
@@ -95,8 +99,8 @@ void add_entries(const Run& run, Json& data) {
   }
 }
 
-/// Nested objects become keys with a dot, as in --set; lists become their JSON text: the notebook lists the
-/// distinct values of each setting, and two equal lists are distinct to it.
+/// Nested objects become keys with a dot, as in --set; lists become their JSON text: the notebook
+/// lists the distinct values of each setting, and two equal lists are distinct to it.
 Json flattened(const Json& config) {
   Json flat = Json::object();
   for (const auto& [key, value] : config.items()) {
@@ -110,8 +114,8 @@ Json flattened(const Json& config) {
   return flat;
 }
 
-/// What the notebook selects runs by: 0 for no low-rank approximation. A label of another scheme stays a
-/// text, so that such a run never passes for full precision.
+/// What the notebook selects runs by: 0 for no low-rank approximation. A label of another scheme
+/// stays a text, so that such a run never passes for full precision.
 Json reducer_rank(const Run& run) { return run.rank == "FP16" ? Json(0) : run.rank; }
 
 Json job(const Run& run) {
@@ -127,7 +131,8 @@ Json job(const Run& run) {
 
 }  // namespace
 
-std::vector<Run> read_runs(const std::vector<fs::path>& places, std::vector<std::string>& warnings) {
+std::vector<Run> read_runs(const std::vector<fs::path>& places,
+                           std::vector<std::string>& warnings) {
   std::vector<Run> runs;
   for (const auto& folder : all_run_folders(places, warnings)) {
     if (fs::file_size(folder / "run.json") == 0) {
@@ -181,9 +186,10 @@ void write_export(const std::vector<Run>& runs, const fs::path& folder, bool ove
   const fs::path all = folder / "results.json";
   for (const auto& file : {timing, all})
     if (!overwrite && fs::exists(file))
-      throw UsageError(file.string() +
-                       ": exists already, and results are never overwritten; choose another folder, "
-                       "or say --force");
+      throw UsageError(
+          file.string() +
+          ": exists already, and results are never overwritten; choose another folder, "
+          "or say --force");
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw Error(folder.string() + ": the folder cannot be made: " + error.message());

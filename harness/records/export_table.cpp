@@ -31,7 +31,9 @@ RowOrder order_of(const Run& run) {
   for (const char* key : {"name", "seed", "data_dir"}) setup.erase(key);
   if (setup.contains("scheme_options") && setup["scheme_options"].is_object())
     for (const char* key : {"seed", "random_seed"}) setup["scheme_options"].erase(key);
-  const double rank = run.rank == "FP16" ? 0.5 : run.rank.is_number() ? run.rank.get<double>() : 1e9;
+  const double rank = run.rank == "FP16"     ? 0.5
+                      : run.rank.is_number() ? run.rank.get<double>()
+                                             : 1e9;
   // "PyTorch DDP" before "Paper", as in the notebook.
   return {run.implementation == "PyTorch DDP" ? "0" : "1" + run.implementation, rank, run.label,
           setup.dump()};
@@ -98,7 +100,8 @@ void add_marks_of(const Run& run, std::set<std::string>& marks) {
   const Json& record = run.record;
   if (record.value("reduced_size", Json()) == true) marks.insert("reduced size");
   const Json machine = record.value("machine", Json());
-  if (machine.is_object() && machine.value("oversubscribed", Json()) == true) marks.insert("oversubscribed");
+  if (machine.is_object() && machine.value("oversubscribed", Json()) == true)
+    marks.insert("oversubscribed");
   const Json dataset = run.config.value("dataset", Json());
   if (dataset.is_string() && dataset != "cifar10") marks.insert(dataset.get<std::string>());
   if (run.status == "diverged") marks.insert("diverged: " + run.name);
@@ -115,8 +118,8 @@ std::string marks_cell(const Group& group) {
   return text;
 }
 
-/// Workers, batch and width: what tells rows of one scheme apart when several experiments are exported
-/// together.
+/// Workers, batch and width: what tells rows of one scheme apart when several experiments are
+/// exported together.
 std::string setup_cell(const Run& run) {
   const auto value = [&](const char* key) {
     const Json found = run.config.value(key, Json());
@@ -153,7 +156,8 @@ std::string table(const std::vector<Run>& runs) {
   for (const auto& [order, group] : groups) {
     const Run& first = *group.runs.front();
     rows.push_back({first.implementation, first.label, time_cell(group), accuracy_cell(group),
-                    bits_cell(group, true), bits_cell(group, false), setup_cell(first), marks_cell(group)});
+                    bits_cell(group, true), bits_cell(group, false), setup_cell(first),
+                    marks_cell(group)});
   }
   return aligned(rows);
 }

@@ -9,7 +9,8 @@
 namespace psgd {
 
 /// Throws Error: "<path>: <what>: <the system's text for error number `error`>".
-[[noreturn]] inline void fail_on_file(const std::filesystem::path& path, const char* what, int error) {
+[[noreturn]] inline void fail_on_file(const std::filesystem::path& path, const char* what,
+                                      int error) {
   throw Error(path.string() + ": " + what + ": " + std::strerror(error));
 }
 

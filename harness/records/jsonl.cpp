@@ -67,7 +67,8 @@ void LineWriter::append(const std::string& lines) {
     }
     if (errno == EINTR) continue;
     const int error = errno;
-    // A part of a line may have got through. Should cutting it off fail too, readers skip it as torn.
+    // A part of a line may have got through. Should cutting it off fail too, readers skip it as
+    // torn.
     if (written > 0 && ::ftruncate(descriptor_, before.st_size) != 0)
       fail_on_file(path_, "cannot be written or cut", error);
     fail_on_file(path_, "cannot be written (what it held before is kept)", error);
@@ -76,7 +77,8 @@ void LineWriter::append(const std::string& lines) {
 
 void LineWriter::sync() {
   // EINVAL: the file is not one that can be synchronised, such as a device.
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_on_file(path_, "cannot be synchronised", errno);
+  if (::fsync(descriptor_) != 0 && errno != EINVAL)
+    fail_on_file(path_, "cannot be synchronised", errno);
 }
 
 void for_each_line(const fs::path& path, std::vector<std::string>& warnings,

@@ -23,8 +23,8 @@ class LineWriter {
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  /// Hands whole lines (each ending in '\n') to the operating system. On failure (full disk, ...) cuts the
-  /// file back to what it held before and throws Error with path and reason.
+  /// Hands whole lines (each ending in '\n') to the operating system. On failure (full disk, ...)
+  /// cuts the file back to what it held before and throws Error with path and reason.
   void append(const std::string& lines);
   /// Waits until everything is on the disk. Throws Error.
   void sync();
@@ -34,18 +34,20 @@ class LineWriter {
   int descriptor_ = -1;
 };
 
-/// Calls `visit` with each line's object, in order, and the offset behind it. A torn last line (the writer
-/// was killed, the disk was full) is skipped with a warning in `warnings`. Throws Error for anything else
-/// that is not a JSON object, and where the file is missing or unreadable.
-void for_each_line(const std::filesystem::path& path, std::vector<std::string>& warnings,
-                   const std::function<void(const nlohmann::ordered_json& line, std::uint64_t end)>& visit);
+/// Calls `visit` with each line's object, in order, and the offset behind it. A torn last line (the
+/// writer was killed, the disk was full) is skipped with a warning in `warnings`. Throws Error for
+/// anything else that is not a JSON object, and where the file is missing or unreadable.
+void for_each_line(
+    const std::filesystem::path& path, std::vector<std::string>& warnings,
+    const std::function<void(const nlohmann::ordered_json& line, std::uint64_t end)>& visit);
 
 /// All lines at once.
 std::vector<nlohmann::ordered_json> read_lines(const std::filesystem::path& path,
                                                std::vector<std::string>& warnings);
 
-/// The last whole lines, at most `count`, reading only the end of the file (256 KiB). Empty for an empty
-/// file.
-std::vector<nlohmann::ordered_json> read_last_lines(const std::filesystem::path& path, std::size_t count);
+/// The last whole lines, at most `count`, reading only the end of the file (256 KiB). Empty for an
+/// empty file.
+std::vector<nlohmann::ordered_json> read_last_lines(const std::filesystem::path& path,
+                                                    std::size_t count);
 
 }  // namespace psgd

@@ -37,12 +37,13 @@ std::string mpi_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown";
-  const std::string all(text.data(), static_cast<std::size_t>(std::clamp(length, 0, int(text.size()))));
+  const std::string all(text.data(),
+                        static_cast<std::size_t>(std::clamp(length, 0, int(text.size()))));
   return all.substr(0, all.find_first_of(",\n"));
 }
 
-/// The version of the UCX that MPI has loaded. Never loads it: that would change this process's signal
-/// handlers and memory hooks in runs that do not use it.
+/// The version of the UCX that MPI has loaded. Never loads it: that would change this process's
+/// signal handlers and memory hooks in runs that do not use it.
 std::string ucx_version() {
   if (void* library = ::dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
     std::string version = "loaded";
@@ -52,7 +53,8 @@ std::string ucx_version() {
     return version;
   }
 #ifdef PSGD_HAVE_UCX_HEADER
-  return std::to_string(UCP_API_MAJOR) + "." + std::to_string(UCP_API_MINOR) + " (installed, not loaded)";
+  return std::to_string(UCP_API_MAJOR) + "." + std::to_string(UCP_API_MINOR) +
+         " (installed, not loaded)";
 #else
   return "none";
 #endif
@@ -84,8 +86,9 @@ int usable_cores() {
 }  // namespace
 
 nlohmann::ordered_json build_info() {
-  return {{"git_commit", PSGD_GIT_COMMIT}, {"build_type", PSGD_BUILD_TYPE}, {"compiler", compiler()},
-          {"libtorch", TORCH_VERSION},     {"mpi", mpi_version()},          {"ucx", ucx_version()},
+  return {{"git_commit", PSGD_GIT_COMMIT}, {"build_type", PSGD_BUILD_TYPE},
+          {"compiler", compiler()},        {"libtorch", TORCH_VERSION},
+          {"mpi", mpi_version()},          {"ucx", ucx_version()},
           {"cuda", cuda_version()}};
 }
 

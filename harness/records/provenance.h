@@ -5,8 +5,8 @@
 
 namespace psgd {
 
-/// What was built, with which versions: {"git_commit", "build_type", "compiler", "libtorch", "mpi", "ucx",
-/// "cuda"}. May be called before MPI_Init.
+/// What was built, with which versions: {"git_commit", "build_type", "compiler", "libtorch", "mpi",
+/// "ucx", "cuda"}. May be called before MPI_Init.
 nlohmann::ordered_json build_info();
 
 /// This process's machine: {"host", "cpu", "cores"}; cores are those that this process may use.

@@ -23,9 +23,9 @@ class RunJsonLock {
   FileLock lock_;
 };
 
-/// Sets a run's status to "failed" with a message, if run.json still says "running", or no more than that the launcher
-/// ended the job. Any worker may call this at any time, also from another thread; of several that call it at once, one
-/// is first. Never throws.
+/// Sets a run's status to "failed" with a message, if run.json still says "running", or no more
+/// than that the launcher ended the job. Any worker may call this at any time, also from another
+/// thread; of several that call it at once, one is first. Never throws.
 Marked mark_failed(const std::filesystem::path& folder, const std::string& message);
 
 /// Likewise, with the message that the launcher ended the job, until a worker comes that knows why.

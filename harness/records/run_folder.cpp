@@ -17,10 +17,10 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& path) {
-  throw UsageError(
-      path.string() +
-      ": expected a new or empty folder, but it holds something, and results are never overwritten; "
-      "choose another folder, or --resume to go on with the run in it");
+  throw UsageError(path.string() +
+                   ": expected a new or empty folder, but it holds something, and results are "
+                   "never overwritten; "
+                   "choose another folder, or --resume to go on with the run in it");
 }
 
 void make_folder(const fs::path& path) {
@@ -86,7 +86,8 @@ void cut_behind(const fs::path& path, std::int64_t step) {
   std::error_code error;
   if (keep < size) fs::resize_file(path, keep, error);
   if (error)
-    throw Error(path.string() + ": cannot be cut to " + std::to_string(keep) + " bytes: " + error.message());
+    throw Error(path.string() + ": cannot be cut to " + std::to_string(keep) +
+                " bytes: " + error.message());
 }
 
 /// A last line may be complete and lack only its end; what follows must not be glued to it.
@@ -108,7 +109,8 @@ void end_last_line(const fs::path& path) {
 void write_atomically(const fs::path& path, const std::string& text) {
   const fs::path temporary = path.string() + ".tmp";
   {
-    const Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    const Descriptor descriptor(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (descriptor.get() < 0) fail_on_file(temporary, "cannot be created", errno);
     int error = write_all(descriptor.get(), text);
     if (error == 0 && ::fsync(descriptor.get()) != 0) error = errno;
@@ -122,10 +124,11 @@ void write_atomically(const fs::path& path, const std::string& text) {
     ::unlink(temporary.c_str());
     fail_on_file(path, "cannot be replaced", error);
   }
-  // The new name itself must reach the disk too. Some file systems cannot do this for folders; that is no
-  // failure.
+  // The new name itself must reach the disk too. Some file systems cannot do this for folders; that
+  // is no failure.
   const fs::path parent = path.parent_path();
-  const Descriptor folder(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor folder(
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
@@ -149,7 +152,8 @@ RunFolder RunFolder::reopen(const fs::path& path, std::int64_t step) {
 }
 
 void RunFolder::write_run(const Json& run) {
-  write_atomically(path_ / "run.json", run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_atomically(path_ / "run.json",
+                   run.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void RunFolder::append_metrics(const Json& line) { metrics_.append(json_line(line)); }

@@ -29,18 +29,20 @@ std::string text_at(const Json& object, const std::string& key, const fs::path& 
 /// A count, 0 .. 2^63 - 1.
 std::int64_t count_at(const Json& object, const std::string& key, const fs::path& file) {
   const Json value = object.value(key, Json());
-  const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX};
+  const bool fits =
+      value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX};
   if (!fits) refuse(file, key, "a whole number of at least 0", value);
   return value.get<std::int64_t>();
 }
 
 void check_schema(const Json& record, const fs::path& file) {
-  if (!record.is_object()) throw Error(file.string() + ": expected a JSON object, found " + shown(record));
+  if (!record.is_object())
+    throw Error(file.string() + ": expected a JSON object, found " + shown(record));
   const std::int64_t version = count_at(record, "schema_version", file);
   if (version > kSchemaVersion)
     throw Error(file.string() + ": written by a newer program: its schema_version is " +
-                std::to_string(version) + ", this program reads up to " + std::to_string(kSchemaVersion) +
-                "; use a newer powersgd-bench");
+                std::to_string(version) + ", this program reads up to " +
+                std::to_string(kSchemaVersion) + "; use a newer powersgd-bench");
 }
 
 /// Sums the timed batches of batches.jsonl, for runs that never got to write their means.
@@ -55,7 +57,8 @@ class BatchTimes {
     if (sums_.size() != times.size())
       refuse(file_, "microseconds.batch", "one number for each worker", times);
     for (std::size_t worker = 0; worker < sums_.size(); ++worker) {
-      if (!times[worker].is_number()) refuse(file_, "microseconds.batch", "a list of numbers", times);
+      if (!times[worker].is_number())
+        refuse(file_, "microseconds.batch", "a list of numbers", times);
       sums_[worker] += times[worker].get<double>() * 1e-6;
     }
     ++count_;
@@ -69,7 +72,8 @@ class BatchTimes {
     const auto [least, most] = std::ranges::minmax(sums_);
     double total = 0;
     for (const double sum : sums_) total += sum;
-    return MinMeanMax{least / batches, total / batches / static_cast<double>(sums_.size()), most / batches};
+    return MinMeanMax{least / batches, total / batches / static_cast<double>(sums_.size()),
+                      most / batches};
   }
 
  private:
@@ -154,7 +158,8 @@ Run read_run(const fs::path& folder) {
   run.scheme = text_at(run.record, "scheme", file);
   run.label = text_at(run.record, "label", file);
   run.rank = run.record.value("rank", Json());
-  if (!run.rank.is_number() && !run.rank.is_string()) refuse(file, "rank", "a number or a text", run.rank);
+  if (!run.rank.is_number() && !run.rank.is_string())
+    refuse(file, "rank", "a number or a text", run.rank);
   run.config = run.record["config"];
   if (!run.config.is_object()) refuse(file, "config", "an object", run.config);
   read_metrics(run);

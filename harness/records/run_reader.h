@@ -28,12 +28,13 @@ struct Run {
   nlohmann::ordered_json rank;  ///< 0, "FP16", 1, ... as in timingResults.json
   nlohmann::ordered_json config;
   std::vector<nlohmann::ordered_json> metrics;
-  std::optional<MinMeanMax> batch_seconds;      ///< over workers; from run.json, else from batches.jsonl
+  std::optional<MinMeanMax>
+      batch_seconds;  ///< over workers; from run.json, else from batches.jsonl
   std::int64_t batches_timed = 0;
-  std::int64_t steps = 0;                       ///< of the last line of batches.jsonl
-  std::int64_t bits = 0;                        ///< likewise, since the start
-  std::optional<std::int64_t> bits_last_step;   ///< of the last step alone
-  std::vector<std::string> warnings;            ///< torn lines and the like, each with its path
+  std::int64_t steps = 0;                      ///< of the last line of batches.jsonl
+  std::int64_t bits = 0;                       ///< likewise, since the start
+  std::optional<std::int64_t> bits_last_step;  ///< of the last step alone
+  std::vector<std::string> warnings;           ///< torn lines and the like, each with its path
 };
 
 /// Whether the folder holds a run (has a run.json).

@@ -31,16 +31,19 @@ void agree(MpiCollectives& collectives, const std::function<void()>& work) {
   at::Tensor failures = at::full({1}, mine.empty() ? 0 : 1, at::kLong);
   collectives.all_reduce(failures, Traffic::check);
   if (failures.item<std::int64_t>() == 0) return;
-  // The host is part of what is told only where workers differ: a mistake in the configuration is everyone's.
+  // The host is part of what is told only where workers differ: a mistake in the configuration is
+  // everyone's.
   const auto all = collectives.all_gather_text(mine.empty() ? mine : mine + "\n" + host_name());
-  const auto first = std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });
+  const auto first =
+      std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });
   const auto line_end = first->rfind('\n');
   const auto space = first->find(' ');
   const int status = std::stoi(first->substr(0, space));
   std::string message = first->substr(space + 1, line_end - space - 1);
   const bool everywhere = failures.item<std::int64_t>() == collectives.size() || status == kUsage;
   if (!everywhere)
-    message = "worker " + std::to_string(first - all.begin()) + " on " + first->substr(line_end + 1) + ": " + message;
+    message = "worker " + std::to_string(first - all.begin()) + " on " +
+              first->substr(line_end + 1) + ": " + message;
   throw AgreedError(message, status, everywhere);
 }
 

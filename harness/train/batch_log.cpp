@@ -7,8 +7,8 @@
 namespace psgd {
 namespace {
 
-constexpr std::size_t kHeader = 2;                  // stop, checkpoint due
-constexpr std::size_t kPerRecord = kPhases + 1;     // phases, loss
+constexpr std::size_t kHeader = 2;               // stop, checkpoint due
+constexpr std::size_t kPerRecord = kPhases + 1;  // phases, loss
 
 std::vector<std::int64_t> gather(MpiCollectives& collectives, std::vector<std::int64_t> mine) {
   const auto elements = static_cast<std::int64_t>(mine.size());
@@ -51,7 +51,8 @@ Meeting BatchLog::meet(const Meeting& mine) {
     }
   }
   if (!pending_.empty())
-    meeting.batch_seconds = nanoseconds * 1e-9 / static_cast<double>(pending_.size()) / collectives_.size();
+    meeting.batch_seconds =
+        nanoseconds * 1e-9 / static_cast<double>(pending_.size()) / collectives_.size();
   if (folder_ != nullptr) write(everyones, per_worker);
   pending_.clear();
   return meeting;
@@ -66,18 +67,25 @@ void BatchLog::write(const std::vector<std::int64_t>& everyones, std::size_t per
       return everyones[worker * per_worker + kHeader + i * kPerRecord + item];
     };
     double loss = 0;
-    for (std::size_t worker = 0; worker < workers; ++worker) loss += std::bit_cast<double>(of(worker, kPhases));
+    for (std::size_t worker = 0; worker < workers; ++worker)
+      loss += std::bit_cast<double>(of(worker, kPhases));
     nlohmann::ordered_json times;
     for (std::size_t phase = 0; phase < kPhases; ++phase) {
       std::vector<std::int64_t> per_phase(workers);
-      for (std::size_t worker = 0; worker < workers; ++worker) per_phase[worker] = to_microseconds(of(worker, phase));
+      for (std::size_t worker = 0; worker < workers; ++worker)
+        per_phase[worker] = to_microseconds(of(worker, phase));
       // A phase that this implementation and scheme do not have is left out.
       if (std::any_of(per_phase.begin(), per_phase.end(), [](auto time) { return time != 0; }))
         times[std::string(psgd::name(static_cast<Phase>(phase)))] = per_phase;
     }
-    lines.push_back({{"epoch", record.epoch}, {"batch", record.batch}, {"step", record.step},
-                     {"learning_rate", record.learning_rate}, {"loss", loss / static_cast<double>(workers)},
-                     {"bits", record.bits}, {"timed", record.timed}, {"microseconds", times}});
+    lines.push_back({{"epoch", record.epoch},
+                     {"batch", record.batch},
+                     {"step", record.step},
+                     {"learning_rate", record.learning_rate},
+                     {"loss", loss / static_cast<double>(workers)},
+                     {"bits", record.bits},
+                     {"timed", record.timed},
+                     {"microseconds", times}});
   }
   folder_->append_batches(lines);
 }
@@ -92,7 +100,8 @@ nlohmann::ordered_json BatchLog::phase_means() {
     double most = 0;
     double sum = 0;
     for (std::size_t worker = 0; worker < workers; ++worker) {
-      const double mean = static_cast<double>(everyones[worker * kPhases + phase]) * 1e-9 / static_cast<double>(timed_);
+      const double mean = static_cast<double>(everyones[worker * kPhases + phase]) * 1e-9 /
+                          static_cast<double>(timed_);
       least = std::min(least, mean);
       most = std::max(most, mean);
       sum += mean;
@@ -107,7 +116,8 @@ nlohmann::ordered_json BatchLog::phase_means() {
 void BatchLog::visit_state(StateVisitor& visitor) {
   visitor.integer("batch_log.timed", timed_);
   for (std::size_t phase = 0; phase < kPhases; ++phase)
-    visitor.integer("batch_log." + std::string(psgd::name(static_cast<Phase>(phase))), sums_[phase]);
+    visitor.integer("batch_log." + std::string(psgd::name(static_cast<Phase>(phase))),
+                    sums_[phase]);
 }
 
 }  // namespace psgd

@@ -43,9 +43,11 @@ std::string read_whole(const std::filesystem::path& path) {
 
 nlohmann::ordered_json read_manifest(const std::filesystem::path& folder) {
   const auto path = folder / "manifest.json";
-  const auto manifest = nlohmann::ordered_json::parse(read_whole(path), nullptr, /*allow_exceptions=*/false);
+  const auto manifest =
+      nlohmann::ordered_json::parse(read_whole(path), nullptr, /*allow_exceptions=*/false);
   if (manifest.is_discarded() || !manifest.is_object() || manifest.value("format", "") != kFormat)
-    throw Error(path.string() + " is damaged or of another version: expected format '" + kFormat + "'");
+    throw Error(path.string() + " is damaged or of another version: expected format '" + kFormat +
+                "'");
   for (const char* key : {"workers", "shared", "files", "config", "records"})
     if (!manifest.contains(key)) throw Error(path.string() + " is damaged: it lacks '" + key + "'");
   return manifest;
@@ -55,7 +57,8 @@ std::uintmax_t size_of(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0;
 }
 
-/// Puts `from` in the place of `to`, which may exist: there is never a moment at which neither is there.
+/// Puts `from` in the place of `to`, which may exist: there is never a moment at which neither is
+/// there.
 void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
     std::filesystem::remove_all(from);
@@ -90,10 +93,12 @@ State read_state(const std::filesystem::path& path, const nlohmann::ordered_json
   const std::string bytes = read_whole(path);
   const auto expected = entry.at("bytes").get<std::size_t>();
   if (bytes.size() != expected)
-    throw Error("checkpoint file " + path.string() + " has " + std::to_string(bytes.size()) + " bytes, but " +
-                std::to_string(expected) + " were written; remove its folder to use an earlier checkpoint");
+    throw Error("checkpoint file " + path.string() + " has " + std::to_string(bytes.size()) +
+                " bytes, but " + std::to_string(expected) +
+                " were written; remove its folder to use an earlier checkpoint");
   if (sha256_of(bytes) != entry.at("sha256").get<std::string>())
-    throw Error("checkpoint file " + path.string() + " is not what was written (another SHA-256); remove its folder to "
+    throw Error("checkpoint file " + path.string() +
+                " is not what was written (another SHA-256); remove its folder to "
                 "use an earlier checkpoint");
   try {
     return unpack_state(bytes);
@@ -103,7 +108,8 @@ State read_state(const std::filesystem::path& path, const nlohmann::ordered_json
 }
 
 /// The keys under which all workers hold the same value.
-std::set<std::string> shared_keys(const std::map<std::string, std::string>& mine, MpiCollectives& collectives) {
+std::set<std::string> shared_keys(const std::map<std::string, std::string>& mine,
+                                  MpiCollectives& collectives) {
   std::set<std::string> keys;
   for (const auto& [key, fingerprint] : mine) keys.insert(key);
   for (const auto& text : collectives.all_gather_text(nlohmann::json(mine).dump())) {
@@ -122,7 +128,8 @@ std::vector<std::int64_t> whole_checkpoints(const std::filesystem::path& root) {
   for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
     const std::string name = entry.path().filename().string();
     const std::string digits = name.rfind("step-", 0) == 0 ? name.substr(5) : std::string();
-    if (!digits.empty() && digits.size() < 18 && digits.find_first_not_of("0123456789") == std::string::npos)
+    if (!digits.empty() && digits.size() < 18 &&
+        digits.find_first_not_of("0123456789") == std::string::npos)
       steps.insert(std::stoll(digits));
   }
   return {steps.begin(), steps.end()};
@@ -130,18 +137,29 @@ std::vector<std::int64_t> whole_checkpoints(const std::filesystem::path& root) {
 
 }  // namespace
 
-std::string config_differences(const nlohmann::ordered_json& saved, const nlohmann::ordered_json& present) {
-  static const std::set<std::string> free = {"name", "data_dir", "threads", "wait", "device", "watchdog_seconds",
-                                             "check_every", "checkpoint_every_epochs", "checkpoint_every_minutes",
-                                             "on_divergence", "save_weights", "warmup_steps", "timed_steps"};
+std::string config_differences(const nlohmann::ordered_json& saved,
+                               const nlohmann::ordered_json& present) {
+  static const std::set<std::string> free = {"name",
+                                             "data_dir",
+                                             "threads",
+                                             "wait",
+                                             "device",
+                                             "watchdog_seconds",
+                                             "check_every",
+                                             "checkpoint_every_epochs",
+                                             "checkpoint_every_minutes",
+                                             "on_divergence",
+                                             "save_weights",
+                                             "warmup_steps",
+                                             "timed_steps"};
   std::string differences;
   const auto compare = [&](const std::string& key) {
     const auto value = [&](const nlohmann::ordered_json& config) {
       return config.contains(key) ? config[key].dump() : std::string("absent");
     };
     if (free.contains(key) || value(saved) == value(present)) return;
-    differences += (differences.empty() ? "" : "; ") + key + " is " + value(present) + " here, " + value(saved) +
-                   " in the checkpoint";
+    differences += (differences.empty() ? "" : "; ") + key + " is " + value(present) + " here, " +
+                   value(saved) + " in the checkpoint";
   };
   for (const auto& [key, value] : present.items()) compare(key);
   for (const auto& [key, value] : saved.items())
@@ -150,16 +168,21 @@ std::string config_differences(const nlohmann::ordered_json& saved, const nlohma
 }
 
 Checkpoints::Checkpoints(std::filesystem::path run_folder, MpiCollectives& collectives)
-    : run_folder_(std::move(run_folder)), root_(run_folder_ / "checkpoint"), collectives_(collectives) {}
+    : run_folder_(std::move(run_folder)),
+      root_(run_folder_ / "checkpoint"),
+      collectives_(collectives) {}
 
-std::filesystem::path Checkpoints::folder(std::int64_t step) const { return root_ / ("step-" + std::to_string(step)); }
+std::filesystem::path Checkpoints::folder(std::int64_t step) const {
+  return root_ / ("step-" + std::to_string(step));
+}
 
 std::int64_t Checkpoints::newest(const std::filesystem::path& run_folder) {
   const auto steps = whole_checkpoints(run_folder / "checkpoint");
   return steps.empty() ? -1 : steps.back();
 }
 
-void Checkpoints::save(std::int64_t step, const nlohmann::ordered_json& config, const VisitState& visit) {
+void Checkpoints::save(std::int64_t step, const nlohmann::ordered_json& config,
+                       const VisitState& visit) {
   auto partial = folder(step);
   partial += kPartial;
   try {
@@ -202,9 +225,10 @@ void Checkpoints::write(std::int64_t step, const std::filesystem::path& partial,
     if (!leads) return;
     nlohmann::ordered_json records;
     for (const char* name : kRecords) records[name] = size_of(run_folder_ / name);
-    const nlohmann::ordered_json manifest = {{"format", kFormat}, {"step", step}, {"workers", collectives_.size()},
-                                             {"shared", shared}, {"files", files}, {"records", records},
-                                             {"config", config}};
+    const nlohmann::ordered_json manifest = {
+        {"format", kFormat}, {"step", step},   {"workers", collectives_.size()},
+        {"shared", shared},  {"files", files}, {"records", records},
+        {"config", config}};
     write_atomically(partial / "manifest.json", manifest.dump(2) + "\n");
     put_in_place(partial, folder(step));
     remove_old(step);
@@ -224,25 +248,31 @@ void Checkpoints::remove_old(std::int64_t newest_step) const {
   for (const auto& path : partial) std::filesystem::remove_all(path);
 }
 
-void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, const VisitState& visit) {
+void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config,
+                       const VisitState& visit) {
   std::optional<State> state;
   agree(collectives_, [&] {
     const auto manifest = read_manifest(folder(step));
     if (const auto workers = manifest.at("workers").get<int>(); workers != collectives_.size())
-      throw UsageError("the checkpoint in " + folder(step).string() + " is of " + std::to_string(workers) +
-                       " workers, but " + std::to_string(collectives_.size()) + " were started");
-    if (const auto differences = config_differences(manifest.at("config"), config); !differences.empty())
-      throw UsageError("the checkpoint in " + folder(step).string() + " belongs to another configuration: " + differences);
+      throw UsageError("the checkpoint in " + folder(step).string() + " is of " +
+                       std::to_string(workers) + " workers, but " +
+                       std::to_string(collectives_.size()) + " were started");
+    if (const auto differences = config_differences(manifest.at("config"), config);
+        !differences.empty())
+      throw UsageError("the checkpoint in " + folder(step).string() +
+                       " belongs to another configuration: " + differences);
     const int worker = collectives_.worker();
     state = read_state(folder(step) / kShared, manifest.at("shared"));
-    for (const auto& item : read_state(folder(step) / worker_file(worker), entry_of(manifest, worker)))
+    for (const auto& item :
+         read_state(folder(step) / worker_file(worker), entry_of(manifest, worker)))
       state->insert(item.key(), item.value());
   });
   agree(collectives_, [&] {
     try {
       restore_state(*state, visit);
     } catch (const c10::Error& error) {
-      throw Error("the checkpoint in " + folder(step).string() + ": " + error.what_without_backtrace());
+      throw Error("the checkpoint in " + folder(step).string() + ": " +
+                  error.what_without_backtrace());
     } catch (const std::exception& error) {
       throw Error("the checkpoint in " + folder(step).string() + ": " + error.what());
     }
@@ -252,10 +282,12 @@ void Checkpoints::load(std::int64_t step, const nlohmann::ordered_json& config, 
 void Checkpoints::cut_records(std::int64_t step) const {
   const auto records = read_manifest(folder(step)).at("records");
   for (const char* name : kRecords)
-    if (const auto size = size_of(run_folder_ / name), expected = records.at(name).get<std::uintmax_t>(); size < expected)
+    if (const auto size = size_of(run_folder_ / name),
+        expected = records.at(name).get<std::uintmax_t>();
+        size < expected)
       throw Error((run_folder_ / name).string() + " has " + std::to_string(size) + " bytes, but " +
-                  std::to_string(expected) + " when the checkpoint of step " + std::to_string(step) +
-                  " was written: lines are missing");
+                  std::to_string(expected) + " when the checkpoint of step " +
+                  std::to_string(step) + " was written: lines are missing");
   for (const char* name : kRecords)
     if (std::filesystem::exists(run_folder_ / name))
       std::filesystem::resize_file(run_folder_ / name, records.at(name).get<std::uintmax_t>());

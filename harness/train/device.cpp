@@ -5,7 +5,9 @@
 
 namespace psgd {
 
-int device_index(int local_worker, int devices) { return devices <= 0 ? -1 : local_worker % devices; }
+int device_index(int local_worker, int devices) {
+  return devices <= 0 ? -1 : local_worker % devices;
+}
 
 torch::Device choose_device(const std::string& wanted, int local_worker) {
   const int devices = wanted == "cpu" ? 0 : static_cast<int>(torch::cuda::device_count());

@@ -17,11 +17,12 @@
 namespace psgd {
 namespace {
 
-/// After SIGTERM, how long a worker's death has to become known before SIGTERM itself counts as the reason. Less than
-/// the second after which mpirun kills.
+/// After SIGTERM, how long a worker's death has to become known before SIGTERM itself counts as the
+/// reason. Less than the second after which mpirun kills.
 constexpr int kPatience = 300;  // ms
 
-/// A descriptor that poll() finds readable when the process has ended; -1 where the system has no such thing.
+/// A descriptor that poll() finds readable when the process has ended; -1 where the system has no
+/// such thing.
 int open_process(pid_t process) {
 #ifdef SYS_pidfd_open
   return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
@@ -36,14 +37,16 @@ bool is_readable(int descriptor) {
   return descriptor >= 0 && ::poll(&entry, 1, 0) > 0;
 }
 
-/// Process ids mean something only within one namespace of one host (containers may give each worker its own).
+/// Process ids mean something only within one namespace of one host (containers may give each
+/// worker its own).
 std::string namespace_of_process_ids() {
   std::error_code error;
   const auto target = std::filesystem::read_symlink("/proc/self/ns/pid", error);
   return host_name() + " " + (error ? "process " + std::to_string(::getpid()) : target.string());
 }
 
-/// Ten digits whatever the number: what a run sends to begin with does not depend on its process ids.
+/// Ten digits whatever the number: what a run sends to begin with does not depend on its process
+/// ids.
 std::string this_process() {
   const std::string digits = std::to_string(::getpid());
   return std::string(10 - digits.size(), '0') + digits;
@@ -80,12 +83,14 @@ PeerWatch::~PeerWatch() {
   ::close(end_);
 }
 
-/// Sleeps until a peer ends, SIGTERM comes (unless it has already) or time is up. False: the watch is to end.
+/// Sleeps until a peer ends, SIGTERM comes (unless it has already) or time is up. False: the watch
+/// is to end.
 bool PeerWatch::wait(int milliseconds, bool& terminated) {
   std::vector<pollfd> entries = {{end_, POLLIN, 0}};
   if (!terminated && termination_event() >= 0) entries.push_back({termination_event(), POLLIN, 0});
   for (const auto& watched : peers_)
-    if (watched.descriptor >= 0 && !watched.gone) entries.push_back({watched.descriptor, POLLIN, 0});
+    if (watched.descriptor >= 0 && !watched.gone)
+      entries.push_back({watched.descriptor, POLLIN, 0});
   while (::poll(entries.data(), entries.size(), milliseconds) < 0 && errno == EINTR) {
   }
   terminated = terminated || is_readable(termination_event());

@@ -16,12 +16,13 @@ struct Peer {
   pid_t process = 0;
 };
 
-/// The other workers in this process's host and process-id namespace, by number. All workers together.
+/// The other workers in this process's host and process-id namespace, by number. All workers
+/// together.
 std::vector<Peer> find_peers(MpiCollectives& collectives);
 
-/// Says what happened when a worker was killed or exited, since no code of ours runs in it any more. A thread asleep
-/// until one of this host's workers ends, or SIGTERM comes, as the launcher sends it to all when one has died; the
-/// launcher kills what is left a second later.
+/// Says what happened when a worker was killed or exited, since no code of ours runs in it any
+/// more. A thread asleep until one of this host's workers ends, or SIGTERM comes, as the launcher
+/// sends it to all when one has died; the launcher kills what is left a second later.
 ///
 /// Must be destroyed before MPI is finalised: only then may peers end.
 class PeerWatch {
@@ -29,11 +30,12 @@ class PeerWatch {
   struct Calls {
     /// A peer is gone. Called on the first worker of the host that still lives.
     std::function<void(int worker)> on_death;
-    /// SIGTERM came, and no peer has died since. Not an end yet: there may be time for a checkpoint.
+    /// SIGTERM came, and no peer has died since. Not an end yet: there may be time for a
+    /// checkpoint.
     std::function<void()> on_termination;
   };
-  /// The calls come from the watch's own thread. Where the system can't tell of another process's end (Linux before
-  /// 5.3), deaths are noticed when SIGTERM comes.
+  /// The calls come from the watch's own thread. Where the system can't tell of another process's
+  /// end (Linux before 5.3), deaths are noticed when SIGTERM comes.
   PeerWatch(int worker, std::vector<Peer> peers, Calls calls);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;

@@ -40,14 +40,16 @@ torch::Tensor mean_over_workers(const torch::Tensor& values, Collectives& collec
 
 }  // namespace
 
-ReductionBench::ReductionBench(const Options& options, MpiCollectives& collectives, torch::Device device)
+ReductionBench::ReductionBench(const Options& options, MpiCollectives& collectives,
+                               torch::Device device)
     : options_(options), collectives_(collectives), scheme_(make_scheme(options)) {
   const auto model = make_model(options, Dataset{}, device);
   buckets_ = lay_out_buckets(options, model->parameters());
   for (auto& bucket : buckets_) {
     // Normal values, another stream for each worker and bucket.
     auto generator = at::make_generator<at::CPUGeneratorImpl>(
-        static_cast<std::uint64_t>(1 + collectives.worker()) * 1000 + static_cast<std::uint64_t>(bucket.index));
+        static_cast<std::uint64_t>(1 + collectives.worker()) * 1000 +
+        static_cast<std::uint64_t>(bucket.index));
     sources_.push_back(torch::randn(bucket.flat.sizes(), generator).to(bucket.flat.options()));
   }
 }
@@ -62,7 +64,8 @@ void ReductionBench::reduce_all(PhaseClock& clock) {
   synchronise(buckets_.front().flat.device());
 }
 
-/// mean(output + memory after) = mean(gradient + memory before), and the same output on every worker.
+/// mean(output + memory after) = mean(gradient + memory before), and the same output on every
+/// worker.
 void ReductionBench::check() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const auto& bucket = buckets_[i];
@@ -71,19 +74,24 @@ void ReductionBench::check() {
     const torch::Tensor after = mean_over_workers(bucket.flat + memory, collectives_);
     const torch::Tensor mean_output = mean_over_workers(bucket.flat, collectives_);
     const double scale = before.abs().max().item<double>();
-    const bool is_lossy_without_memory = scheme_->memory(bucket.index).empty() && options_.scheme != "full-precision";
+    const bool is_lossy_without_memory =
+        scheme_->memory(bucket.index).empty() && options_.scheme != "full-precision";
     const double error = (after - before).abs().max().item<double>() / scale;
-    const double spread = (bucket.flat.to(torch::kDouble) - mean_output).abs().max().item<double>() / scale;
+    const double spread =
+        (bucket.flat.to(torch::kDouble) - mean_output).abs().max().item<double>() / scale;
     largest_error_ = std::max(largest_error_, error);
-    // A mean of n equal numbers may be off by rounding in float64; another worker's number is off by far more.
+    // A mean of n equal numbers may be off by rounding in float64; another worker's number is off
+    // by far more.
     if (!(spread <= 1e-12))
-      throw Error("bucket " + std::to_string(i) + ": the workers hold different results, apart by " +
-                  std::to_string(spread) + " of the largest value");
+      throw Error("bucket " + std::to_string(i) +
+                  ": the workers hold different results, apart by " + std::to_string(spread) +
+                  " of the largest value");
     const double allowed = is_lossy_without_memory ? 1.0 : 1e-5;
     if (!(error <= allowed))
-      throw Error("bucket " + std::to_string(i) + ": output + memory differs from gradient + memory before, on " +
-                  "average over the workers, by " + std::to_string(error) + " of the largest value; allowed " +
-                  std::to_string(allowed));
+      throw Error("bucket " + std::to_string(i) +
+                  ": output + memory differs from gradient + memory before, on " +
+                  "average over the workers, by " + std::to_string(error) +
+                  " of the largest value; allowed " + std::to_string(allowed));
   }
 }
 
@@ -123,7 +131,8 @@ nlohmann::ordered_json ReductionBench::run() {
     passes.push_back(pass);
   }
   check();
-  at::Tensor slowest = at::tensor({median(reductions), median(bare_times), median(passes)}, at::kDouble);
+  at::Tensor slowest =
+      at::tensor({median(reductions), median(bare_times), median(passes)}, at::kDouble);
   at::Tensor all = at::empty({collectives_.size() * 3}, at::kDouble);
   collectives_.all_gather(slowest, all, Traffic::check);
   slowest = std::get<0>(all.view({collectives_.size(), 3}).max(0));
@@ -131,9 +140,13 @@ nlohmann::ordered_json ReductionBench::run() {
   for (std::size_t phase = 0; phase < kPhases; ++phase)
     if (clock.sums()[phase] > 0)
       phases[std::string(name(static_cast<Phase>(phase)))] =
-          static_cast<double>(clock.sums()[phase]) * 1e-9 / static_cast<double>(options_.timed_steps);
-  return {{"reduction", slowest[0].item<double>()}, {"bare_allreduce", slowest[1].item<double>()},
-          {"memory_pass", slowest[2].item<double>()}, {"bits", bits}, {"phases", phases},
+          static_cast<double>(clock.sums()[phase]) * 1e-9 /
+          static_cast<double>(options_.timed_steps);
+  return {{"reduction", slowest[0].item<double>()},
+          {"bare_allreduce", slowest[1].item<double>()},
+          {"memory_pass", slowest[2].item<double>()},
+          {"bits", bits},
+          {"phases", phases},
           {"largest_error", largest_error_}};
 }
 

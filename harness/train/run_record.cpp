@@ -8,8 +8,9 @@
 
 namespace psgd {
 
-nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollectives& collectives, int threads,
-                                        const std::string& device, bool oversubscribed) {
+nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollectives& collectives,
+                                        int threads, const std::string& device,
+                                        bool oversubscribed) {
   nlohmann::ordered_json machine = machine_info();
   at::Tensor anywhere = at::full({1}, oversubscribed ? 1 : 0, at::kLong);
   collectives.all_reduce(anywhere, Traffic::check);
@@ -17,15 +18,17 @@ nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollective
   machine["transport"] = transport_in_use();
   machine["thread_level"] = session.thread_level();
   machine["wait"] = name(collectives.wait());
-  machine["workers"] = gather_places(collectives, {host_name(), session.local_worker(), bound_cores(), threads, device});
+  machine["workers"] = gather_places(
+      collectives, {host_name(), session.local_worker(), bound_cores(), threads, device});
   return machine;
 }
 
 bool is_reduced_size(const Options& options) {
   const Options full;
-  return options.base_width < full.base_width || options.model != full.model || options.epochs < full.epochs ||
-         options.batch_size < full.batch_size || options.n_workers < full.n_workers ||
-         options.batches_per_epoch != 0 || options.train_images != 0 || options.test_images != 0;
+  return options.base_width < full.base_width || options.model != full.model ||
+         options.epochs < full.epochs || options.batch_size < full.batch_size ||
+         options.n_workers < full.n_workers || options.batches_per_epoch != 0 ||
+         options.train_images != 0 || options.test_images != 0;
 }
 
 std::string scheme_label(const Options& options) {

@@ -11,17 +11,19 @@
 
 namespace psgd {
 
-/// run.json as it stands when a run begins: everything but what training adds. `machine`: see describe_machine().
+/// run.json as it stands when a run begins: everything but what training adds. `machine`: see
+/// describe_machine().
 nlohmann::ordered_json begin_run_record(const Options& options, const Dataset& dataset,
                                         const std::vector<std::string>& command_line,
                                         const nlohmann::ordered_json& machine);
 
 /// run.json's "machine". All workers together.
-nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollectives& collectives, int threads,
-                                        const std::string& device, bool oversubscribed);
+nlohmann::ordered_json describe_machine(const MpiSession& session, MpiCollectives& collectives,
+                                        int threads, const std::string& device,
+                                        bool oversubscribed);
 
-/// Whether anything is smaller than in the notebook's experiments (16 workers, full ResNet-18, batch 128,
-/// 300 epochs, all images).
+/// Whether anything is smaller than in the notebook's experiments (16 workers, full ResNet-18,
+/// batch 128, 300 epochs, all images).
 bool is_reduced_size(const Options& options);
 
 /// What plots and tables call the scheme: "full precision", "FP16", "rank 2", ...

@@ -20,7 +20,9 @@ struct Score {
 
   double mean_loss() const { return loss / static_cast<double>(count); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(count); }
-  double accuracy_top5() const { return static_cast<double>(correct_top5) / static_cast<double>(count); }
+  double accuracy_top5() const {
+    return static_cast<double>(correct_top5) / static_cast<double>(count);
+  }
 };
 
 }  // namespace psgd

@@ -24,7 +24,8 @@ class Taker final : public StateVisitor {
 
  private:
   void add(const std::string& key, c10::IValue value) {
-    if (!state_.insert(key, std::move(value)).second) throw std::logic_error("state key '" + key + "' twice");
+    if (!state_.insert(key, std::move(value)).second)
+      throw std::logic_error("state key '" + key + "' twice");
   }
   State state_ = empty_state();
 };

@@ -35,12 +35,14 @@ Trainer::Trainer(TrainerParts parts) : parts_(parts), log_(parts.collectives, pa
   check_same_weights(parts_.collectives, parameters_, "at the start");
   scheme_ = make_scheme(options);
   engine_ = make_engine(options, *model_, *scheme_, parts_.collectives);
-  sgd_ = std::make_unique<Sgd>(named_parameters(*model_), SgdOptions{.implementation = implementation,
-                                                                      .momentum = options.momentum,
-                                                                      .weight_decay = options.weight_decay});
+  sgd_ = std::make_unique<Sgd>(named_parameters(*model_),
+                               SgdOptions{.implementation = implementation,
+                                          .momentum = options.momentum,
+                                          .weight_decay = options.weight_decay});
   if (implementation == Implementation::paper)
     running_average_ = std::make_unique<RunningAverage>(named_weights_and_buffers(*model_));
-  loader_ = std::make_unique<TrainLoader>(parts_.dataset, loader_options(options, parts_.collectives));
+  loader_ =
+      std::make_unique<TrainLoader>(parts_.dataset, loader_options(options, parts_.collectives));
   schedule_ = schedule_options(options);
 }
 
@@ -48,7 +50,8 @@ Trainer::~Trainer() = default;
 
 void Trainer::prepare_resume() {
   const auto type = parameters_.front().scalar_type();
-  const auto images = torch::zeros({1, kChannels, kImageSide, kImageSide}, torch::dtype(type).device(parts_.device));
+  const auto images = torch::zeros({1, kChannels, kImageSide, kImageSide},
+                                   torch::dtype(type).device(parts_.device));
   engine_->rehearse(images, torch::zeros({1}, torch::dtype(torch::kLong).device(parts_.device)));
 }
 
@@ -67,7 +70,8 @@ Ending Trainer::train_epoch() {
   const Options& options = parts_.options;
   if (batch_ == 0) {
     train_score_ = Score();
-    if (running_average_ && epoch_ % options.running_average_reset_epochs == 0) running_average_->reset();
+    if (running_average_ && epoch_ % options.running_average_reset_epochs == 0)
+      running_average_->reset();
   }
   const std::int64_t batches = loader_->batches();
   loader_->start_epoch(static_cast<int>(epoch_), batch_);
@@ -75,8 +79,9 @@ Ending Trainer::train_epoch() {
   while (batch_ < batches) {
     train_batch(batches);
     if (options.check_every > 0 && step_ % options.check_every == 0) {
-      check_same_weights(parts_.collectives, parameters_,
-                         "after epoch " + std::to_string(epoch_ + 1) + ", batch " + std::to_string(batch_));
+      check_same_weights(
+          parts_.collectives, parameters_,
+          "after epoch " + std::to_string(epoch_ + 1) + ", batch " + std::to_string(batch_));
       met_outside_ = true;
     }
     if (!meeting_is_due(batches)) continue;
@@ -111,9 +116,11 @@ void Trainer::train_batch(std::int64_t batches) {
   {
     const auto scope = clock_.scope(Phase::batch);
     parts_.watchdog.enter("forward and backward");
-    // Workers that meet are released together, and those that share a core then wait for their turn. Where the
-    // meeting was not part of a batch, meeting again in this one makes that wait part of it, as everywhere else.
-    if (std::exchange(met_outside_, false) && parts_.collectives.wait() == Wait::sleep) parts_.collectives.barrier();
+    // Workers that meet are released together, and those that share a core then wait for their
+    // turn. Where the meeting was not part of a batch, meeting again in this one makes that wait
+    // part of it, as everywhere else.
+    if (std::exchange(met_outside_, false) && parts_.collectives.wait() == Wait::sleep)
+      parts_.collectives.barrier();
     result = engine_->forward_backward(batch.images, batch.labels, clock_);
     parts_.watchdog.enter("optimiser step");
     {
@@ -135,8 +142,14 @@ void Trainer::train_batch(std::int64_t batches) {
   ++step_;
   const double loss = result.loss.item<double>();
   train_score_.add(result.logits, batch.labels, loss);
-  log_.add({.epoch = epoch_ + 1, .batch = batch_, .step = step_, .learning_rate = rate, .loss = loss,
-            .bits = parts_.collectives.gradient_bits(), .timed = !first_batch_, .phases = clock_.sums()});
+  log_.add({.epoch = epoch_ + 1,
+            .batch = batch_,
+            .step = step_,
+            .learning_rate = rate,
+            .loss = loss,
+            .bits = parts_.collectives.gradient_bits(),
+            .timed = !first_batch_,
+            .phases = clock_.sums()});
   first_batch_ = false;
 }
 
@@ -148,10 +161,12 @@ Meeting Trainer::meet() {
   const double minutes = parts_.options.checkpoint_every_minutes;
   Meeting mine;
   mine.stop = stop_signal() != 0;
-  mine.checkpoint_due = minutes > 0 && to_seconds(PhaseClock::now() - last_checkpoint_) >= 60 * minutes;
+  mine.checkpoint_due =
+      minutes > 0 && to_seconds(PhaseClock::now() - last_checkpoint_) >= 60 * minutes;
   const Meeting meeting = log_.meet(mine);
   met_outside_ = true;
-  // Formed from the same numbers on every worker, so all come to the next meeting at the same batch.
+  // Formed from the same numbers on every worker, so all come to the next meeting at the same
+  // batch.
   if (meeting.batch_seconds > 0)
     meet_every_ = static_cast<std::size_t>(
         std::clamp(kMeetingSeconds / meeting.batch_seconds, 1.0, kMostBatchesBetweenMeetings));
@@ -174,7 +189,8 @@ void Trainer::finish_epoch() {
       test("runavg");
     }
   }
-  const bool due = options.checkpoint_every_epochs > 0 && (epoch_ + 1) % options.checkpoint_every_epochs == 0;
+  const bool due =
+      options.checkpoint_every_epochs > 0 && (epoch_ + 1) % options.checkpoint_every_epochs == 0;
   if (due && !last && save_checkpoint) {
     // The checkpoint says where to go on: at the next epoch's start.
     ++epoch_;
@@ -212,14 +228,22 @@ void Trainer::write_metrics(const char* split, const char* weights, const Score&
     final_["test_top5"] = score.accuracy_top5();
   }
   if (parts_.folder == nullptr) return;
-  const nlohmann::ordered_json line = {{"epoch", epoch_ + 1}, {"step", step_}, {"split", split}, {"weights", weights},
-                                       {"loss", score.mean_loss()}, {"accuracy", score.accuracy()},
-                                       {"top5", score.accuracy_top5()}, {"correct", score.correct},
-                                       {"correct_top5", score.correct_top5}, {"count", score.count},
-                                       {"bits", parts_.collectives.gradient_bits()}, {"time", seconds()}};
+  const nlohmann::ordered_json line = {{"epoch", epoch_ + 1},
+                                       {"step", step_},
+                                       {"split", split},
+                                       {"weights", weights},
+                                       {"loss", score.mean_loss()},
+                                       {"accuracy", score.accuracy()},
+                                       {"top5", score.accuracy_top5()},
+                                       {"correct", score.correct},
+                                       {"correct_top5", score.correct_top5},
+                                       {"count", score.count},
+                                       {"bits", parts_.collectives.gradient_bits()},
+                                       {"time", seconds()}};
   parts_.folder->append_metrics(line);
   spdlog::info("epoch {}/{}  {:<5} {:<6}  loss {:.4f}  accuracy {:.4f}  {:.0f} s", epoch_ + 1,
-               parts_.options.epochs, split, weights, score.mean_loss(), score.accuracy(), seconds());
+               parts_.options.epochs, split, weights, score.mean_loss(), score.accuracy(),
+               seconds());
 }
 
 nlohmann::ordered_json Trainer::describe_model() const {
@@ -229,31 +253,41 @@ nlohmann::ordered_json Trainer::describe_model() const {
     elements += parameter.numel();
     bytes += parameter.numel() * parameter.element_size();
   }
-  return {{"name", parts_.options.model}, {"base_width", parts_.options.base_width},
-          {"parameters", parameters_.size()}, {"elements", elements}, {"bytes", bytes}};
+  return {{"name", parts_.options.model},
+          {"base_width", parts_.options.base_width},
+          {"parameters", parameters_.size()},
+          {"elements", elements},
+          {"bytes", bytes}};
 }
 
 nlohmann::ordered_json Trainer::summary() {
   const nlohmann::ordered_json phases = log_.phase_means();
   nlohmann::ordered_json bytes;
   std::int64_t calls = 0;
-  for (const auto& [kind, key] : {std::pair{Traffic::gradient, "gradient"}, {Traffic::buffer, "buffer"},
-                                  {Traffic::metric, "metric"}, {Traffic::check, "check"}}) {
+  for (const auto& [kind, key] : {std::pair{Traffic::gradient, "gradient"},
+                                  {Traffic::buffer, "buffer"},
+                                  {Traffic::metric, "metric"},
+                                  {Traffic::check, "check"}}) {
     bytes[key] = parts_.collectives.traffic(kind).bytes;
     if (kind == Traffic::gradient) calls = parts_.collectives.traffic(kind).calls;
   }
   std::ostringstream weights;
-  weights << std::hex << std::setfill('0') << std::setw(16) << static_cast<std::uint64_t>(hash_bits(parameters_));
+  weights << std::hex << std::setfill('0') << std::setw(16)
+          << static_cast<std::uint64_t>(hash_bits(parameters_));
   final_["weights_hash"] = weights.str();
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
   for (const auto& [key, value] : scheme_->counters()) counters[key] = value;
-  return {{"batch_time", phases.contains("batch") ? phases["batch"]["mean"] : nlohmann::ordered_json()},
-          {"batches_timed", log_.batches_timed()},
-          {"phases", phases},
-          {"totals", {{"steps", step_}, {"bits", parts_.collectives.gradient_bits()}, {"collectives", calls},
-                      {"bytes", bytes}}},
-          {"final", final_},
-          {"counters", counters}};
+  return {
+      {"batch_time", phases.contains("batch") ? phases["batch"]["mean"] : nlohmann::ordered_json()},
+      {"batches_timed", log_.batches_timed()},
+      {"phases", phases},
+      {"totals",
+       {{"steps", step_},
+        {"bits", parts_.collectives.gradient_bits()},
+        {"collectives", calls},
+        {"bytes", bytes}}},
+      {"final", final_},
+      {"counters", counters}};
 }
 
 void Trainer::visit_state(StateVisitor& visitor) {
@@ -286,8 +320,10 @@ void Trainer::visit_state(StateVisitor& visitor) {
     parts_.collectives.set_traffic(kind, count);
   }
   const torch::NoGradGuard no_grad;
-  for (auto& named : model_->named_parameters()) visit_in_place(visitor, "model." + named.key(), named.value());
-  for (auto& named : model_->named_buffers()) visit_in_place(visitor, "model." + named.key(), named.value());
+  for (auto& named : model_->named_parameters())
+    visit_in_place(visitor, "model." + named.key(), named.value());
+  for (auto& named : model_->named_buffers())
+    visit_in_place(visitor, "model." + named.key(), named.value());
   sgd_->visit_state(visitor);
   if (running_average_) running_average_->visit_state(visitor);
   PrefixedVisitor of_scheme(visitor, "scheme.");

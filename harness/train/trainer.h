@@ -35,8 +35,8 @@ struct TrainerParts {
 /// Why training ended.
 enum class Ending { finished, interrupted, diverged };
 
-/// The training loop of both originals: their order of batches, schedule, optimiser and tests; the engine and its
-/// scheme reduce the gradients.
+/// The training loop of both originals: their order of batches, schedule, optimiser and tests; the
+/// engine and its scheme reduce the gradients.
 class Trainer {
  public:
   /// Builds model (all workers from the same seed), scheme, engine, optimiser and loader.
@@ -49,13 +49,15 @@ class Trainer {
     log_.write_to(folder);
   }
 
-  /// Called after an epoch, or when the workers have agreed that one is due, with all workers at the same step.
+  /// Called after an epoch, or when the workers have agreed that one is due, with all workers at
+  /// the same step.
   std::function<void()> save_checkpoint;
 
   /// Trains from where it is to the end. All workers together; all get the same answer.
   Ending run();
 
-  /// To be called before visit_state() restores: lets the engine go through what only a first step does.
+  /// To be called before visit_state() restores: lets the engine go through what only a first step
+  /// does.
   void prepare_resume();
 
   /// Everything that a run must keep to go on as if it had not stopped.
@@ -68,7 +70,8 @@ class Trainer {
 
   /// run.json's "model".
   nlohmann::ordered_json describe_model() const;
-  /// run.json's "batch_time", "batches_timed", "phases", "totals", "final", "counters". All workers together.
+  /// run.json's "batch_time", "batches_timed", "phases", "totals", "final", "counters". All workers
+  /// together.
   nlohmann::ordered_json summary();
 
  private:
@@ -93,12 +96,13 @@ class Trainer {
   BatchLog log_;
   PhaseClock clock_;
 
-  std::int64_t epoch_ = 0;  ///< from 0
-  std::int64_t batch_ = 0;  ///< batches done in this epoch
-  std::int64_t step_ = 0;   ///< batches done since the start
-  Score train_score_;       ///< of this epoch so far, this worker
-  bool first_batch_ = true; ///< of this process
-  bool met_outside_ = true; ///< the workers have met since the last batch, for its records or for a check
+  std::int64_t epoch_ = 0;   ///< from 0
+  std::int64_t batch_ = 0;   ///< batches done in this epoch
+  std::int64_t step_ = 0;    ///< batches done since the start
+  Score train_score_;        ///< of this epoch so far, this worker
+  bool first_batch_ = true;  ///< of this process
+  bool met_outside_ =
+      true;  ///< the workers have met since the last batch, for its records or for a check
   bool diverged_ = false;
   std::size_t meet_every_ = 1;
   double seconds_before_ = 0;

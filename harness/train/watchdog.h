@@ -9,12 +9,13 @@
 
 namespace psgd {
 
-/// Ends a job that stands still. A thread of its own looks whether the worker has reported within the limit; the
-/// worker may itself be stuck in a collective or in a kernel.
+/// Ends a job that stands still. A thread of its own looks whether the worker has reported within
+/// the limit; the worker may itself be stuck in a collective or in a kernel.
 ///
-/// When one worker stands still, all others wait for it in a collective. The one to be named is the one that does not
-/// wait: a worker inside a collective has twice the limit, so that the other's watchdog speaks first. Only if all
-/// wait (a network that lost a message, say) does one of them end the job.
+/// When one worker stands still, all others wait for it in a collective. The one to be named is the
+/// one that does not wait: a worker inside a collective has twice the limit, so that the other's
+/// watchdog speaks first. Only if all wait (a network that lost a message, say) does one of them
+/// end the job.
 class Watchdog {
  public:
   struct Calls {

@@ -8,7 +8,8 @@
 namespace psgd {
 namespace {
 
-/// Multiplying by an odd number and a shift are both reversible: any single changed bit changes the hash.
+/// Multiplying by an odd number and a shift are both reversible: any single changed bit changes the
+/// hash.
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15U;
   return hash ^ (hash >> 32U);
@@ -34,7 +35,8 @@ std::int64_t hash_bits(const std::vector<torch::Tensor>& tensors) {
   std::uint64_t hash = 0;
   for (const auto& tensor : tensors) {
     const torch::Tensor host = tensor.detach().cpu().contiguous();
-    hash = hash_bytes(static_cast<const char*>(host.data_ptr()), host.numel() * host.element_size(), hash);
+    hash = hash_bytes(static_cast<const char*>(host.data_ptr()), host.numel() * host.element_size(),
+                      hash);
   }
   return static_cast<std::int64_t>(hash);
 }
@@ -51,7 +53,8 @@ void check_same_weights(MpiCollectives& collectives, const std::vector<torch::Te
                                           [&](auto a, auto b) { return votes(a) < votes(b); });
   std::string different;
   for (std::size_t worker = 0; worker < all.size(); ++worker)
-    if (all[worker] != majority) different += (different.empty() ? "" : ", ") + std::to_string(worker);
+    if (all[worker] != majority)
+      different += (different.empty() ? "" : ", ") + std::to_string(worker);
   if (!different.empty())
     throw Error("the workers' weights are no longer the same " + when + ": worker " + different +
                 " differs from the majority; results from here on would mean nothing");

@@ -16,7 +16,8 @@ struct WorkerPlace {
   std::string device = "cpu";
 };
 
-/// Threads for a worker that was told none: its host's usable cores over the workers there, at least 1.
+/// Threads for a worker that was told none: its host's usable cores over the workers there, at
+/// least 1.
 int default_threads(int local_cores, int local_workers);
 
 /// Whether a host runs more workers than it has usable cores.

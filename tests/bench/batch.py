@@ -20,9 +20,14 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAM = pathlib.Path(os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench"))
+PROGRAM = pathlib.Path(
+    os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench")
+)
 PSGD = [("powersgd", rank) for rank in (1, 2, 4)]
-EXPERIMENTS = {"PyTorch DDP": [("full-precision", 0), ("fp16", 0), *PSGD], "Paper": [("full-precision", 0), *PSGD]}
+EXPERIMENTS = {
+    "PyTorch DDP": [("full-precision", 0), ("fp16", 0), *PSGD],
+    "Paper": [("full-precision", 0), *PSGD],
+}
 WARM_UP = 4  # batches left out: buckets, memory, libraries
 
 
@@ -35,11 +40,23 @@ def take_long_turns():
 
 
 def start(folder, workers, options, long_turns, implementation, scheme, rank):
-    settings = {"implementation": implementation, "scheme": scheme, "n_workers": workers, "dataset": "synthetic",
-                "base_width": options.width, "batch_size": options.batch_size, "threads": 1, "test_images": workers,
-                "epochs": 1, "batches_per_epoch": options.batches + WARM_UP, "warmup_epochs": 0, "decay_epochs": "[]",
-                "channels_last": str(options.channels_last).lower(), "train_images": workers * options.batch_size *
-                (options.batches + WARM_UP), "checkpoint_every_epochs": 0}
+    settings = {
+        "implementation": implementation,
+        "scheme": scheme,
+        "n_workers": workers,
+        "dataset": "synthetic",
+        "base_width": options.width,
+        "batch_size": options.batch_size,
+        "threads": 1,
+        "test_images": workers,
+        "epochs": 1,
+        "batches_per_epoch": options.batches + WARM_UP,
+        "warmup_epochs": 0,
+        "decay_epochs": "[]",
+        "channels_last": str(options.channels_last).lower(),
+        "train_images": workers * options.batch_size * (options.batches + WARM_UP),
+        "checkpoint_every_epochs": 0,
+    }
     if rank:
         settings["scheme_options.rank"] = rank
     command = [ROOT / "scripts" / "launch.sh", str(workers), PROGRAM, "train", "--output", folder]
@@ -47,8 +64,12 @@ def start(folder, workers, options, long_turns, implementation, scheme, rank):
         command += ["--set", f"{key}={value}"]
     # Single workers side by side: mpirun would bind each to the same first core.
     environment = {**os.environ, "PSGD_MPIRUN_ARGS": "--bind-to none"} if workers == 1 else None
-    return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, env=environment,
-                            preexec_fn=take_long_turns if long_turns else None)
+    return subprocess.Popen(
+        [str(word) for word in command],
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        preexec_fn=take_long_turns if long_turns else None,
+    )
 
 
 def mean_batch(folder, alone):
@@ -57,7 +78,10 @@ def mean_batch(folder, alone):
     if alone:
         quarter = len(lines) // 4
         lines = lines[quarter : len(lines) - quarter]
-    return statistics.mean(t for line in lines for t in json.loads(line)["microseconds"]["batch"]) * 1e-6
+    return (
+        statistics.mean(t for line in lines for t in json.loads(line)["microseconds"]["batch"])
+        * 1e-6
+    )
 
 
 def run(count, workers, options, *experiment):
@@ -72,7 +96,9 @@ def run(count, workers, options, *experiment):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--batch-size", type=int, default=16)
@@ -81,15 +107,22 @@ def main():
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     ideal = run(cores, 1, options, "PyTorch DDP", "full-precision", 0) * options.workers / cores
-    print(f"ideal: {1e3 * ideal:.1f} ms, {options.workers / cores:g} batches of {cores} single workers at once")
+    print(
+        f"ideal: {1e3 * ideal:.1f} ms, {options.workers / cores:g} batches of {cores} single workers at once"
+    )
     floor = run(options.workers, 1, options, "PyTorch DDP", "full-precision", 0)
-    print(f"floor: {1e3 * floor:.1f} ms ({floor / ideal:.2f} x ideal), {options.workers} single workers at once\n")
+    print(
+        f"floor: {1e3 * floor:.1f} ms ({floor / ideal:.2f} x ideal), {options.workers} single workers at once\n"
+    )
     print("| implementation | scheme | batch ms | x ideal | x floor |\n|---|---|---|---|---|")
     for implementation, schemes in EXPERIMENTS.items():
         for scheme, rank in schemes:
             batch = run(1, options.workers, options, implementation, scheme, rank)
             label = f"rank {rank}" if rank else {"fp16": "FP16"}.get(scheme, "full precision")
-            print(f"| {implementation} | {label} | {1e3 * batch:.1f} | {batch / ideal:.2f} | {batch / floor:.2f} |", flush=True)
+            print(
+                f"| {implementation} | {label} | {1e3 * batch:.1f} | {batch / ideal:.2f} | {batch / floor:.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

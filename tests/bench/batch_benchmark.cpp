@@ -1,5 +1,6 @@
-// Times what a batch consists of besides the network and the reduction: preparing images, the optimiser's step, the
-// running average; beside one pass over memory as large as all parameters of ResNet-18. One thread.
+// Times what a batch consists of besides the network and the reduction: preparing images, the
+// optimiser's step, the running average; beside one pass over memory as large as all parameters of
+// ResNet-18. One thread.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
@@ -15,13 +16,14 @@ namespace {
 /// Random crops and flips, as TrainLoader's background thread makes them. items_per_second: images.
 void prepare_images(benchmark::State& state) {
   constexpr std::int64_t images = 1024;
-  const Dataset dataset = load_dataset({.name = "synthetic", .directory = {}, .train_images = images, .test_images = 16});
+  const Dataset dataset = load_dataset(
+      {.name = "synthetic", .directory = {}, .train_images = images, .test_images = 16});
   const auto table = normalisation_table<float>(dataset);
   std::vector<float> output(128 * 3 * 32 * 32);
   std::int64_t position = 0;
   for (auto _ : state) {
-    write_image(dataset.train, position % images, random_crop(1, 0, position), table, state.range(0) != 0,
-                output.data() + position % 128 * 3 * 32 * 32);
+    write_image(dataset.train, position % images, random_crop(1, 0, position), table,
+                state.range(0) != 0, output.data() + position % 128 * 3 * 32 * 32);
     ++position;
   }
   state.SetItemsProcessed(position);
@@ -31,7 +33,8 @@ BENCHMARK(prepare_images)->ArgName("channels_last")->Arg(0)->Arg(1);
 std::vector<NamedTensor> parameters() {
   std::vector<NamedTensor> parameters;
   for (const auto& shape : resnet18_shapes())
-    parameters.push_back({"layer" + std::to_string(parameters.size()) + ".weight", torch::randn(shape)});
+    parameters.push_back(
+        {"layer" + std::to_string(parameters.size()) + ".weight", torch::randn(shape)});
   return parameters;
 }
 

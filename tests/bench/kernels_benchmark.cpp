@@ -1,5 +1,5 @@
-// Times the schemes' own work, without communication, on ResNet-18's gradients, and the yardstick: one pass
-// over memory that reads two arrays as large as all gradients and writes one.
+// Times the schemes' own work, without communication, on ResNet-18's gradients, and the yardstick:
+// one pass over memory that reads two arrays as large as all gradients and writes one.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -97,7 +97,8 @@ void reduce(benchmark::State& state, Implementation implementation, const std::s
     given["kernels"] = kernels;
   }
   const auto scheme = entry.make(SchemeRegistry::resolve(entry, given));
-  Bucket bucket = flat_bucket(implementation == Implementation::ddp ? reversed_shapes() : resnet18_shapes());
+  Bucket bucket =
+      flat_bucket(implementation == Implementation::ddp ? reversed_shapes() : resnet18_shapes());
   bucket.flat.uniform_(-1, 1);
   AloneCollectives collectives;
   PhaseClock clock;
@@ -113,10 +114,9 @@ void register_one(const SchemeEntry& entry, std::int64_t rank, const std::string
   std::ostringstream title;
   title << "reduce/" << name(entry.implementation) << '/' << entry.name;
   if (rank > 0) title << '/' << rank << '/' << kernels;
-  benchmark::RegisterBenchmark(
-      title.str().c_str(),
-      [=](benchmark::State& state) { reduce(state, entry.implementation, entry.name, rank, kernels); })
-      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark(title.str().c_str(), [=](benchmark::State& state) {
+    reduce(state, entry.implementation, entry.name, rank, kernels);
+  })->Unit(benchmark::kMillisecond);
 }
 
 void register_reduce() {

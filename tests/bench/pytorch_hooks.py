@@ -25,7 +25,14 @@ def shapes():
     for stage in range(4):
         outputs = 64 << stage
         for block in range(2):
-            result += [(outputs, inputs, 3, 3), (outputs,), (outputs,), (outputs, outputs, 3, 3), (outputs,), (outputs,)]
+            result += [
+                (outputs, inputs, 3, 3),
+                (outputs,),
+                (outputs,),
+                (outputs, outputs, 3, 3),
+                (outputs,),
+                (outputs,),
+            ]
             if inputs != outputs:
                 result += [(outputs, inputs, 1, 1), (outputs,), (outputs,)]
             inputs = outputs
@@ -35,7 +42,9 @@ def shapes():
 class Parameters(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.all = torch.nn.ParameterList(torch.nn.Parameter(torch.randn(shape)) for shape in shapes())
+        self.all = torch.nn.ParameterList(
+            torch.nn.Parameter(torch.randn(shape)) for shape in shapes()
+        )
 
     def forward(self, constant):
         return sum((parameter * parameter).sum() for parameter in self.all) * constant
@@ -45,8 +54,9 @@ def register(model, scheme):
     if scheme == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     elif scheme.startswith("rank-"):
-        state = powerSGD_hook.PowerSGDState(process_group=None, matrix_approximation_rank=int(scheme[5:]),
-                                            start_powerSGD_iter=2)
+        state = powerSGD_hook.PowerSGDState(
+            process_group=None, matrix_approximation_rank=int(scheme[5:]), start_powerSGD_iter=2
+        )
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
 

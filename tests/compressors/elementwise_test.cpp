@@ -10,8 +10,10 @@ namespace {
 /// Values of every size, down to the subnormal ones, where a quotient is rounded.
 template <class T>
 std::vector<T> values() {
-  std::vector<T> values = {0, -T{0}, 1, -3, std::numeric_limits<T>::max(), std::numeric_limits<T>::infinity()};
-  for (T x = std::numeric_limits<T>::max(); x > 0; x *= T{0.3F}) values.insert(values.end(), {x, -x});
+  std::vector<T> values = {
+      0, -T{0}, 1, -3, std::numeric_limits<T>::max(), std::numeric_limits<T>::infinity()};
+  for (T x = std::numeric_limits<T>::max(); x > 0; x *= T{0.3F})
+    values.insert(values.end(), {x, -x});
   return values;
 }
 
@@ -22,7 +24,8 @@ void expect_quotients() {
     at::Tensor divided = at::tensor(given);
     divide(divided, divisor);
     for (std::size_t i = 0; i < given.size(); ++i)
-      EXPECT_EQ(divided.data_ptr<T>()[i], given[i] / static_cast<T>(divisor)) << given[i] << " / " << divisor;
+      EXPECT_EQ(divided.data_ptr<T>()[i], given[i] / static_cast<T>(divisor))
+          << given[i] << " / " << divisor;
   }
 }
 

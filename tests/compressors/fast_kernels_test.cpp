@@ -1,5 +1,5 @@
-// The fast loops against the reference, over shapes that do and do not fill vectors, blocks of rows and
-// pieces of columns, at every rank, with gradients at every place within a vector.
+// The fast loops against the reference, over shapes that do and do not fill vectors, blocks of rows
+// and pieces of columns, at every rank, with gradients at every place within a vector.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -17,7 +17,8 @@ struct Case {
     policy.rank = rank;
     policy.error_memory = memory;
     policy.compress = [](std::int64_t dimensions, auto, auto, auto) { return dimensions == 2; };
-    state = LowRankState({{shift}, {rows, columns}, {3}}, at::TensorOptions().dtype(at::kFloat), policy);
+    state = LowRankState({{shift}, {rows, columns}, {3}}, at::TensorOptions().dtype(at::kFloat),
+                         policy);
     fill(bucket.flat, 1);
     fill(state.p, 2);
     fill(state.q, 3);
@@ -32,23 +33,28 @@ struct Case {
   LowRankState state;
 };
 
-void expect_equal(const Case& fast, const Case& reference, double tolerance, const std::string& what) {
+void expect_equal(const Case& fast, const Case& reference, double tolerance,
+                  const std::string& what) {
   const auto difference = [](const at::Tensor& a, const at::Tensor& b) {
     return a.defined() && a.numel() > 0 ? (a - b).abs().max().item<double>() : 0.0;
   };
   EXPECT_LE(difference(fast.state.p, reference.state.p), tolerance) << "P after " << what;
   EXPECT_LE(difference(fast.state.q, reference.state.q), tolerance) << "Q after " << what;
-  EXPECT_LE(difference(fast.state.memory, reference.state.memory), tolerance) << "memory after " << what;
-  EXPECT_LE(difference(fast.bucket.flat, reference.bucket.flat), tolerance) << "gradients after " << what;
+  EXPECT_LE(difference(fast.state.memory, reference.state.memory), tolerance)
+      << "memory after " << what;
+  EXPECT_LE(difference(fast.bucket.flat, reference.bucket.flat), tolerance)
+      << "gradients after " << what;
 }
 
-void check(std::int64_t rows, std::int64_t columns, std::int64_t rank, bool memory, std::int64_t shift) {
+void check(std::int64_t rows, std::int64_t columns, std::int64_t rank, bool memory,
+           std::int64_t shift) {
   Case fast(rows, columns, rank, memory, shift);
   Case reference(rows, columns, rank, memory, shift);
   const auto fast_kernels = make_low_rank_kernels("fast");
   const auto reference_kernels = make_low_rank_kernels("reference");
   std::ostringstream what;
-  what << rows << " x " << columns << ", rank " << rank << (memory ? ", memory" : "") << ", shift " << shift;
+  what << rows << " x " << columns << ", rank " << rank << (memory ? ", memory" : "") << ", shift "
+       << shift;
   const double tolerance = 1e-6 * static_cast<double>(rows + columns);
   fast_kernels->encode(fast.state, fast.bucket);
   reference_kernels->encode(reference.state, reference.bucket);

@@ -46,7 +46,8 @@ TEST(HalfConversion, GivesPyTorchsBits) {
 }
 
 /// The result of a step in which worker w's gradients all are value(w).
-float reduced(int workers, const std::function<float(int)>& value, std::int64_t* flushed = nullptr) {
+float reduced(int workers, const std::function<float(int)>& value,
+              std::int64_t* flushed = nullptr) {
   float result = 0;
   run_workers(workers, [&](ThreadCollectives& collectives) {
     Fp16 scheme;
@@ -72,11 +73,15 @@ TEST(Fp16, DoesNotOverflowWhereTheMeanIsRepresentable) {
 TEST(Fp16, CountsWhatIsFlushedToZero) {
   std::int64_t flushed = -1;
   // 5e-8 is representable (as 6e-8), a quarter of it is not.
-  EXPECT_EQ(reduced(4, [](int) { return 5e-8F; }, &flushed), 0);
+  EXPECT_EQ(reduced(
+                4, [](int) { return 5e-8F; }, &flushed),
+            0);
   EXPECT_EQ(flushed, 20);
-  reduced(4, [](int) { return 0.0F; }, &flushed);
+  reduced(
+      4, [](int) { return 0.0F; }, &flushed);
   EXPECT_EQ(flushed, 0);
-  reduced(1, [](int) { return 5e-8F; }, &flushed);
+  reduced(
+      1, [](int) { return 5e-8F; }, &flushed);
   EXPECT_EQ(flushed, 0);
 }
 

@@ -1,4 +1,5 @@
-// The schemes against vectors made with PyTorch's own hooks and with the paper's own code, on 4 workers.
+// The schemes against vectors made with PyTorch's own hooks and with the paper's own code, on 4
+// workers.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -50,8 +51,8 @@ void expect_close(const at::Tensor& actual, const at::Tensor& expected, const st
   expect_within(actual, expected, tolerance * std::max(scale, 1e-30), what);
 }
 
-/// The unit in the last place of half-precision numbers from 0.5 to 1: the gradients and their sums reach
-/// 0.5, and PyTorch's order of summation differs from ours.
+/// The unit in the last place of half-precision numbers from 0.5 to 1: the gradients and their sums
+/// reach 0.5, and PyTorch's order of summation differs from ours.
 constexpr double kHalfUnit = 1.0 / 2048;
 
 std::vector<std::vector<std::int64_t>> shapes_of(const json& golden) {
@@ -59,8 +60,8 @@ std::vector<std::vector<std::int64_t>> shapes_of(const json& golden) {
 }
 
 /// The gradients of the tensors `order`, in one piece of memory as in a DDP bucket.
-Bucket make_bucket(const std::vector<std::vector<std::int64_t>>& shapes, const std::vector<int>& order,
-                   int worker, int step, bool flat) {
+Bucket make_bucket(const std::vector<std::vector<std::int64_t>>& shapes,
+                   const std::vector<int>& order, int worker, int step, bool flat) {
   Bucket bucket;
   std::vector<at::Tensor> parts;
   for (const int k : order) parts.push_back(golden_gradient(shapes[k], k, worker, step));
@@ -81,9 +82,11 @@ Bucket make_bucket(const std::vector<std::vector<std::int64_t>>& shapes, const s
 
 /// [rank, columns] blocks as the scheme keeps Q, to [columns, rank] blocks as PyTorch does.
 at::Tensor q_as_in_pytorch(const at::Tensor& q, std::int64_t rank) {
-  // The golden network's compressed matrices, in the order of their Q: linear.weight, then both 16 x 72.
-  const std::vector<std::int64_t> all = q.numel() == 187 * rank ? std::vector<std::int64_t>{16, 72, 72, 27}
-                                                                : std::vector<std::int64_t>{72, 72};
+  // The golden network's compressed matrices, in the order of their Q: linear.weight, then both 16
+  // x 72.
+  const std::vector<std::int64_t> all = q.numel() == 187 * rank
+                                            ? std::vector<std::int64_t>{16, 72, 72, 27}
+                                            : std::vector<std::int64_t>{72, 72};
   std::vector<at::Tensor> parts;
   std::int64_t offset = 0;
   for (const auto columns : all) {
@@ -133,7 +136,8 @@ void expect_same_on_all_workers(const std::vector<Outcome>& outcomes) {
             << "step " << t << ", tensor " << k;
 }
 
-// ---- PyTorch DDP ---------------------------------------------------------------------------------------
+// ---- PyTorch DDP
+// ---------------------------------------------------------------------------------------
 
 DdpPowerSgdOptions ddp_options(const std::string& name, const std::string& kernels) {
   DdpPowerSgdOptions options;
@@ -148,9 +152,10 @@ DdpPowerSgdOptions ddp_options(const std::string& name, const std::string& kerne
 }
 
 std::unique_ptr<Scheme> make_ddp(const std::string& name, const std::string& kernels) {
-  if (name.starts_with("powersgd")) return std::make_unique<DdpPowerSgd>(ddp_options(name, kernels));
-  const auto& entry =
-      SchemeRegistry::instance().find(Implementation::ddp, name == "allreduce" ? "full-precision" : name);
+  if (name.starts_with("powersgd"))
+    return std::make_unique<DdpPowerSgd>(ddp_options(name, kernels));
+  const auto& entry = SchemeRegistry::instance().find(
+      Implementation::ddp, name == "allreduce" ? "full-precision" : name);
   return entry.make(SchemeRegistry::resolve(entry, {}));
 }
 
@@ -167,21 +172,26 @@ void check_outputs(const json& expected, const std::vector<int>& order,
   }
 }
 
-void check_ddp_case(const json& golden, const json& expected, const std::string& kernels, bool flat) {
+void check_ddp_case(const json& golden, const json& expected, const std::string& kernels,
+                    bool flat) {
   const auto name = expected.at("case").get<std::string>();
   SCOPED_TRACE(name + ", kernels " + kernels + (flat ? ", flat" : ", separate"));
-  const auto order = [&](int t) { return expected.at("bucket_order_per_step")[t].get<std::vector<int>>(); };
-  const auto outcomes = run(golden, [&] { return make_ddp(name, kernels); }, order, flat);
+  const auto order = [&](int t) {
+    return expected.at("bucket_order_per_step")[t].get<std::vector<int>>();
+  };
+  const auto outcomes = run(
+      golden, [&] { return make_ddp(name, kernels); }, order, flat);
   for (int t = 0; t < kGoldenSteps; ++t)
-    check_outputs(expected.at("output_per_step")[t], order(t), outcomes[0].outputs[t], name == "fp16",
-                  "step " + std::to_string(t));
+    check_outputs(expected.at("output_per_step")[t], order(t), outcomes[0].outputs[t],
+                  name == "fp16", "step " + std::to_string(t));
   expect_same_on_all_workers(outcomes);
   if (!name.starts_with("powersgd")) return;
   const auto options = ddp_options(name, kernels);
   if (options.use_error_feedback)
     for (int w = 0; w < kWorkers; ++w)
       expect_close(outcomes[w].state.tensors.at("bucket.0.memory"),
-                   numbers(expected.at("error_per_worker")[w]), "error of worker " + std::to_string(w));
+                   numbers(expected.at("error_per_worker")[w]),
+                   "error of worker " + std::to_string(w));
   if (options.warm_start)
     expect_close(q_as_in_pytorch(outcomes[0].state.tensors.at("bucket.0.q"), options.rank),
                  numbers(expected.at("q_final")), "Q");
@@ -195,7 +205,8 @@ TEST(Golden, PyTorchHooks) {
       for (const bool flat : {true, false}) check_ddp_case(golden, expected, kernels, flat);
 }
 
-// ---- Paper ---------------------------------------------------------------------------------------------
+// ---- Paper
+// ---------------------------------------------------------------------------------------------
 
 std::unique_ptr<Scheme> make_paper(const json& expected, const std::string& kernels) {
   const auto name = expected.at("case").get<std::string>();
@@ -217,8 +228,8 @@ void check_paper_case(const json& golden, const json& expected, const std::strin
   SCOPED_TRACE(expected.at("case").get<std::string>() + ", kernels " + kernels);
   std::vector<int> order(golden.at("shapes").size());
   std::iota(order.begin(), order.end(), 0);
-  const auto outcomes =
-      run(golden, [&] { return make_paper(expected, kernels); }, [&](int) { return order; }, false);
+  const auto outcomes = run(
+      golden, [&] { return make_paper(expected, kernels); }, [&](int) { return order; }, false);
   for (int t = 0; t < kGoldenSteps; ++t)
     check_outputs(expected.at("output_per_step")[t], order, outcomes[0].outputs[t], false,
                   "step " + std::to_string(t));

@@ -1,5 +1,6 @@
-// What must hold for every registered scheme, whatever its algorithm, over numbers of workers and shapes. A
-// new scheme is tested here without a line of its own; give it a row in variants() for options worth a test.
+// What must hold for every registered scheme, whatever its algorithm, over numbers of workers and
+// shapes. A new scheme is tested here without a line of its own; give it a row in variants() for
+// options worth a test.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -20,7 +21,9 @@ struct Variant {
   OptionValues options;
   std::string title;
 
-  std::unique_ptr<Scheme> make() const { return entry->make(SchemeRegistry::resolve(*entry, options)); }
+  std::unique_ptr<Scheme> make() const {
+    return entry->make(SchemeRegistry::resolve(*entry, options));
+  }
 };
 
 std::vector<OptionValues> options_worth_a_test(const SchemeEntry& entry) {
@@ -56,7 +59,18 @@ std::vector<Variant> variants() {
 }
 
 const std::vector<Shapes> kShapeLists = {
-    {{}, {0}, {5}, {1, 7}, {7, 1}, {3, 2}, {2, 3}, {1, 1}, {4, 0}, {8, 4, 3, 3}, {17, 40}, {8, 4, 3, 3}},
+    {{},
+     {0},
+     {5},
+     {1, 7},
+     {7, 1},
+     {3, 2},
+     {2, 3},
+     {1, 1},
+     {4, 0},
+     {8, 4, 3, 3},
+     {17, 40},
+     {8, 4, 3, 3}},
     {{}},
     {{0}},
     {{12, 30}},
@@ -69,8 +83,8 @@ struct Step {
   std::vector<at::Tensor> memory;
 };
 
-using Gradient =
-    std::function<at::Tensor(const std::vector<std::int64_t>& shape, int tensor, int worker, int step)>;
+using Gradient = std::function<at::Tensor(const std::vector<std::int64_t>& shape, int tensor,
+                                          int worker, int step)>;
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> result;
@@ -96,12 +110,14 @@ Step run_step(Scheme& scheme, Bucket& bucket, Collectives& collectives) {
 }
 
 /// result[worker][step]
-std::vector<std::vector<Step>> run(const Variant& variant, int workers, const Shapes& shapes, int steps,
-                                   const Gradient& gradient, at::ScalarType type = at::kFloat) {
+std::vector<std::vector<Step>> run(const Variant& variant, int workers, const Shapes& shapes,
+                                   int steps, const Gradient& gradient,
+                                   at::ScalarType type = at::kFloat) {
   std::vector<std::vector<Step>> result(static_cast<std::size_t>(workers));
   run_workers(workers, [&](ThreadCollectives& collectives) {
     const auto scheme = variant.make();
-    Bucket bucket = collectives.worker() % 2 == 0 ? flat_bucket(shapes, type) : separate_bucket(shapes, type);
+    Bucket bucket =
+        collectives.worker() % 2 == 0 ? flat_bucket(shapes, type) : separate_bucket(shapes, type);
     for (int t = 0; t < steps; ++t) {
       fill(bucket, shapes, gradient, collectives.worker(), t);
       result[static_cast<std::size_t>(collectives.worker())].push_back(
@@ -188,7 +204,8 @@ TEST(Invariants, OutputDependsOnTheMeanAlone) {
     const auto same = run(variant, workers, shapes, kSteps, mean);
     for (int t = 0; t < kSteps; ++t)
       for (std::size_t k = 0; k < shapes.size(); ++k)
-        EXPECT_LE(largest(own[0][t].output[k] - same[0][t].output[k]), std::max(1e-4, tolerance(variant)))
+        EXPECT_LE(largest(own[0][t].output[k] - same[0][t].output[k]),
+                  std::max(1e-4, tolerance(variant)))
             << "step " << t << ", tensor " << k;
   }
 }
@@ -220,10 +237,12 @@ TEST(Invariants, ZeroGradientsDoNoLastingHarm) {
       SCOPED_TRACE(variant.title + ", " + pattern.title);
       const auto runs = run(variant, workers, shapes, steps, gradient);
       check_workers_agree(runs);
-      for (const auto& step : runs[0]) ASSERT_TRUE(all_finite(step.output) && all_finite(step.memory));
+      for (const auto& step : runs[0])
+        ASSERT_TRUE(all_finite(step.output) && all_finite(step.memory));
       for (std::size_t k = 0; k < shapes.size(); ++k) {
         at::Tensor mean = at::zeros(shapes[k]);
-        for (int w = 0; w < workers; ++w) mean.add_(gradient(shapes[k], static_cast<int>(k), w, steps - 1));
+        for (int w = 0; w < workers; ++w)
+          mean.add_(gradient(shapes[k], static_cast<int>(k), w, steps - 1));
         mean.div_(workers);
         const at::Tensor error = runs[0].back().output[k] - mean;
         EXPECT_LE(error.norm().item<double>(), 0.02 * mean.norm().item<double>()) << "tensor " << k;
@@ -260,7 +279,8 @@ std::int64_t size_of_state(Scheme& scheme) {
   state.take(scheme);
   std::int64_t size = 0;
   for (const auto& [key, tensor] : state.tensors) size += tensor.numel();
-  return size + static_cast<std::int64_t>(state.tensors.size() + state.integers.size() + state.texts.size());
+  return size + static_cast<std::int64_t>(state.tensors.size() + state.integers.size() +
+                                          state.texts.size());
 }
 
 TEST(Invariants, StateDoesNotGrow) {
@@ -282,7 +302,8 @@ TEST(Invariants, StateDoesNotGrow) {
 }
 
 /// Two buckets a step, so that state by bucket is covered.
-std::vector<at::Tensor> run_two_buckets(Scheme& scheme, Collectives& collectives, int begin, int end) {
+std::vector<at::Tensor> run_two_buckets(Scheme& scheme, Collectives& collectives, int begin,
+                                        int end) {
   const Shapes shapes[] = {{{5}, {9, 14}, {20, 3}}, {{11, 12}, {}}};
   std::vector<at::Tensor> outputs;
   for (int t = begin; t < end; ++t)
@@ -313,7 +334,8 @@ std::vector<at::Tensor> run_list(Scheme& scheme, Collectives& collectives, int b
 
 TEST(Invariants, ContinueFromASavedStateWithTheSameBits) {
   for (const auto& variant : variants()) {
-    const auto run_some = variant.entry->implementation == Implementation::ddp ? run_two_buckets : run_list;
+    const auto run_some =
+        variant.entry->implementation == Implementation::ddp ? run_two_buckets : run_list;
     for (const int saved_after : {0, 1, 2, 3, 5}) {
       SCOPED_TRACE(variant.title + ", saved after " + std::to_string(saved_after));
       run_workers(2, [&](ThreadCollectives& collectives) {
@@ -326,7 +348,8 @@ TEST(Invariants, ContinueFromASavedStateWithTheSameBits) {
         const auto expected = run_some(*first, collectives, saved_after, 8);
         const auto actual = run_some(*second, collectives, saved_after, 8);
         ASSERT_EQ(actual.size(), expected.size());
-        for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
+        for (std::size_t i = 0; i < actual.size(); ++i)
+          EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
         EXPECT_EQ(second->counters(), first->counters());
       });
     }

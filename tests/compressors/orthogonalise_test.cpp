@@ -23,7 +23,8 @@ at::Tensor plain_gram_schmidt(at::Tensor matrix, double epsilon) {
 at::Tensor transposed(const at::Tensor& matrix) { return matrix.t().contiguous(); }
 
 at::Tensor random_matrix(std::int64_t length, std::int64_t rank, at::ScalarType type = at::kFloat) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(length * 10 + rank));
+  at::Generator generator =
+      at::detail::createCPUGenerator(static_cast<std::uint64_t>(length * 10 + rank));
   return at::randn({length, rank}, generator, at::TensorOptions().dtype(type));
 }
 
@@ -101,7 +102,8 @@ TEST(Householder, GivesLapacksQWithItsSigns) {
 }
 
 TEST(Householder, GivesLapacksQForZeroColumns) {
-  for (const auto& zeros : std::vector<std::vector<std::int64_t>>{{0}, {1}, {3}, {0, 1, 2, 3}, {0, 2}}) {
+  for (const auto& zeros :
+       std::vector<std::vector<std::int64_t>>{{0}, {1}, {3}, {0, 1, 2, 3}, {0, 2}}) {
     at::Tensor columns = transposed(random_matrix(10, 4));
     for (const auto k : zeros) columns[k].zero_();
     const at::Tensor expected = std::get<0>(at::linalg_qr(columns.t()));

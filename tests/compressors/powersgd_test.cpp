@@ -16,7 +16,8 @@ namespace {
 
 double max_abs(const at::Tensor& tensor) { return tensor.abs().max().item<double>(); }
 
-// ---- bits ----------------------------------------------------------------------------------------------
+// ---- bits
+// ----------------------------------------------------------------------------------------------
 
 /// The bits of each of three steps with ResNet-18's gradients.
 std::vector<std::int64_t> bits_per_step(Implementation implementation, const std::string& name,
@@ -45,16 +46,19 @@ TEST(Bits, OfResNet18AreThoseOfTheTable) {
   EXPECT_EQ(bits_per_step(Implementation::ddp, "full-precision", 0), (Bits{full, full, full}));
   EXPECT_EQ(bits_per_step(Implementation::paper, "full-precision", 0), (Bits{full, full, full}));
   EXPECT_EQ(bits_per_step(Implementation::ddp, "fp16", 0), (Bits(3, 178'783'392)));
-  const std::map<std::int64_t, std::int64_t> by_rank = {{1, 1'469'920}, {2, 2'632'320}, {4, 4'957'120}};
+  const std::map<std::int64_t, std::int64_t> by_rank = {
+      {1, 1'469'920}, {2, 2'632'320}, {4, 4'957'120}};
   for (const auto& [rank, bits] : by_rank) {
     EXPECT_EQ(bits_per_step(Implementation::ddp, "powersgd", rank), (Bits{full, full, bits}));
     EXPECT_EQ(bits_per_step(Implementation::paper, "powersgd", rank), (Bits{bits, bits, bits}));
   }
 }
 
-// ---- one matrix on one worker --------------------------------------------------------------------------
+// ---- one matrix on one worker
+// --------------------------------------------------------------------------
 
-std::unique_ptr<DdpPowerSgd> ddp(std::int64_t rank, bool warm_start, const std::string& kernels = "fast") {
+std::unique_ptr<DdpPowerSgd> ddp(std::int64_t rank, bool warm_start,
+                                 const std::string& kernels = "fast") {
   DdpPowerSgdOptions options;
   options.rank = rank;
   options.start_iteration = warm_start ? 2 : 0;
@@ -95,8 +99,8 @@ double distance_to_best_after(Scheme& scheme, std::int64_t rank, int steps) {
   run_workers(1, [&](ThreadCollectives& collectives) {
     at::Tensor output;
     for (int t = 0; t < steps; ++t) output = answer(scheme, matrix, collectives);
-    distance =
-        (output - best_approximation(matrix, rank)).norm().item<double>() / matrix.norm().item<double>();
+    distance = (output - best_approximation(matrix, rank)).norm().item<double>() /
+               matrix.norm().item<double>();
   });
   return distance;
 }
@@ -104,10 +108,14 @@ double distance_to_best_after(Scheme& scheme, std::int64_t rank, int steps) {
 TEST(WarmStart, ConvergesToTheBestApproximation) {
   constexpr int steps = 400;
   for (const std::int64_t rank : {1, 2, 4}) {
-    EXPECT_LT(distance_to_best_after(*ddp(rank, true), rank, steps), 1e-3) << "PyTorch DDP, rank " << rank;
-    EXPECT_LT(distance_to_best_after(*paper(rank, true), rank, steps), 1e-3) << "Paper, rank " << rank;
-    EXPECT_GT(distance_to_best_after(*ddp(rank, false), rank, steps), 0.1) << "PyTorch DDP, rank " << rank;
-    EXPECT_GT(distance_to_best_after(*paper(rank, false), rank, steps), 0.1) << "Paper, rank " << rank;
+    EXPECT_LT(distance_to_best_after(*ddp(rank, true), rank, steps), 1e-3)
+        << "PyTorch DDP, rank " << rank;
+    EXPECT_LT(distance_to_best_after(*paper(rank, true), rank, steps), 1e-3)
+        << "Paper, rank " << rank;
+    EXPECT_GT(distance_to_best_after(*ddp(rank, false), rank, steps), 0.1)
+        << "PyTorch DDP, rank " << rank;
+    EXPECT_GT(distance_to_best_after(*paper(rank, false), rank, steps), 0.1)
+        << "Paper, rank " << rank;
   }
 }
 
@@ -135,9 +143,11 @@ TEST(FreshQ, IsTheSameOnAllWorkersAndNewAtEachStep) {
   }
 }
 
-// ---- P spans M Q ---------------------------------------------------------------------------------------
+// ---- P spans M Q
+// ---------------------------------------------------------------------------------------
 
-/// Matrices that are difficult: of low rank, with zero rows and columns, with equal columns, all zero.
+/// Matrices that are difficult: of low rank, with zero rows and columns, with equal columns, all
+/// zero.
 std::vector<at::Tensor> difficult_matrices() {
   const at::Tensor plain = golden_gradient({12, 30}, 3, 0, 0);
   std::vector<at::Tensor> matrices = {plain};
@@ -170,15 +180,16 @@ TEST(P, SpansMQInPyTorchDdp) {
     for (const char* kernels : {"fast", "reference"})
       for (std::size_t i = 0; i < matrices.size(); ++i)
         run_workers(1, [&](ThreadCollectives& collectives) {
-          SCOPED_TRACE("rank " + std::to_string(rank) + ", matrix " + std::to_string(i) + ", " + kernels);
+          SCOPED_TRACE("rank " + std::to_string(rank) + ", matrix " + std::to_string(i) + ", " +
+                       kernels);
           const auto scheme = ddp(rank, true, kernels);
           for (int t = 0; t < 10; ++t) {
             SavedState state;
             state.take(*scheme);
             const std::int64_t redrawn = scheme->counters().at("redrawn_columns");
             const at::Tensor output = answer(*scheme, matrices[i], collectives);
-            // Steps 0 and 1 are uncompressed, step 2 draws its Q. A redrawn column is not in the state
-            // before.
+            // Steps 0 and 1 are uncompressed, step 2 draws its Q. A redrawn column is not in the
+            // state before.
             if (t < 3 || scheme->counters().at("redrawn_columns") != redrawn) continue;
             const at::Tensor q = state.tensors.at("bucket.0.q").view({rank, 30}).t();
             expect_spanned(output, matrices[i], q / q.norm(2, 0, true).clamp_min(1e-30), 2e-5);
@@ -194,7 +205,8 @@ TEST(P, SpansMQInPaper) {
     for (const char* kernels : {"fast", "reference"})
       for (std::size_t i = 0; i < matrices.size(); ++i)
         run_workers(1, [&](ThreadCollectives& collectives) {
-          SCOPED_TRACE("rank " + std::to_string(rank) + ", matrix " + std::to_string(i) + ", " + kernels);
+          SCOPED_TRACE("rank " + std::to_string(rank) + ", matrix " + std::to_string(i) + ", " +
+                       kernels);
           const auto scheme = paper(rank, false, kernels);
           at::Tensor q = golden_gradient({30, rank}, 9, 0, 0);
           if (rank > 2) q.select(1, 2).copy_(q.select(1, 0) * 2 - q.select(1, 1));
@@ -204,7 +216,8 @@ TEST(P, SpansMQInPaper) {
         });
 }
 
-// ---- details of the originals --------------------------------------------------------------------------
+// ---- details of the originals
+// --------------------------------------------------------------------------
 
 /// P Pt M for the P that Gram-Schmidt makes of M q; rank 1.
 at::Tensor projected(const at::Tensor& matrix, const at::Tensor& q) {
@@ -214,7 +227,8 @@ at::Tensor projected(const at::Tensor& matrix, const at::Tensor& q) {
 }
 
 TEST(DdpPowerSgd, DrawsQInPyTorchsOrder) {
-  // 14 numbers a Q: fewer than the blocks of 16 in which randn draws, so two at once are not two alone.
+  // 14 numbers a Q: fewer than the blocks of 16 in which randn draws, so two at once are not two
+  // alone.
   const Shapes shapes = {{9, 14}, {20, 30}, {9, 14}};
   for (const bool batched : {false, true})
     run_workers(1, [&](ThreadCollectives& collectives) {
@@ -236,7 +250,9 @@ TEST(DdpPowerSgd, DrawsQInPyTorchsOrder) {
         for (int k = 0; k < 3; ++k) bucket.gradients[k].copy_(golden_gradient(shapes[k], k, 0, 0));
         scheme.reduce(bucket, collectives, clock);
         for (int k = 0; k < 3; ++k)
-          EXPECT_LT(max_abs(bucket.gradients[k] - projected(golden_gradient(shapes[k], k, 0, 0), q[k])), 1e-5)
+          EXPECT_LT(
+              max_abs(bucket.gradients[k] - projected(golden_gradient(shapes[k], k, 0, 0), q[k])),
+              1e-5)
               << "tensor " << k << (batched ? ", batched" : "");
       }
     });

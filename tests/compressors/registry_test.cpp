@@ -7,7 +7,8 @@
 namespace psgd::test {
 namespace {
 
-std::string label(Implementation implementation, const std::string& name, const OptionValues& given = {}) {
+std::string label(Implementation implementation, const std::string& name,
+                  const OptionValues& given = {}) {
   const auto& entry = SchemeRegistry::instance().find(implementation, name);
   return entry.label(SchemeRegistry::resolve(entry, given));
 }
@@ -18,7 +19,8 @@ TEST(Registry, HoldsTheNotebooksSchemes) {
   EXPECT_EQ(label(Implementation::ddp, "powersgd", {{"rank", std::int64_t{4}}}), "rank 4");
   EXPECT_EQ(label(Implementation::paper, "full-precision"), "full precision");
   EXPECT_EQ(label(Implementation::paper, "powersgd", {{"rank", std::int64_t{2}}}), "rank 2");
-  EXPECT_THROW(SchemeRegistry::instance().find(Implementation::paper, "fp16"), std::invalid_argument);
+  EXPECT_THROW(SchemeRegistry::instance().find(Implementation::paper, "fp16"),
+               std::invalid_argument);
 }
 
 std::unique_ptr<Scheme> make_ddp_powersgd(const OptionValues& given) {

@@ -60,7 +60,8 @@ TEST(SteadyState, CountsAllocations) {
 TEST(SteadyState, AllocatesNothing) {
   for (const auto& entry : SchemeRegistry::instance().entries()) {
     for (const bool flat : {true, false}) {
-      SCOPED_TRACE(name(entry.implementation) + ", " + entry.name + (flat ? ", flat" : ", separate"));
+      SCOPED_TRACE(name(entry.implementation) + ", " + entry.name +
+                   (flat ? ", flat" : ", separate"));
       if (entry.name != "powersgd") {
         EXPECT_EQ(allocations_of_a_step(entry, {}, flat), 0);
         continue;

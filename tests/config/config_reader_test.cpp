@@ -30,7 +30,9 @@ Json other(const std::int64_t& value, const Limits& limits) {
 }
 Json other(const double&, const Limits&) { return 0.5; }
 Json other(const std::vector<std::int64_t>&, const Limits&) { return {7, 9}; }
-Json other(const OptionValues&, const Limits&) { return {{"a", true}, {"b", 2}, {"c", 2.5}, {"d", "text"}}; }
+Json other(const OptionValues&, const Limits&) {
+  return {{"a", true}, {"b", 2}, {"c", 2.5}, {"d", "text"}};
+}
 
 struct Key {
   std::string name;
@@ -44,15 +46,15 @@ struct Key {
 std::vector<Key> all_keys() {
   std::vector<Key> keys;
   const Options defaults;
-  visit_options(defaults,
-                [&]<class T>(const char* name, const T& member, const Limits& limits, const char* help) {
-                  EXPECT_NE(std::string(help), "") << name;
-                  keys.push_back({name, value_to_json(member), other(member, limits), limits,
-                                  std::is_same_v<T, std::string>,
-                                  std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>});
-                  if (keys.back().name == "decay_factor") keys.back().other_value = 2.5;
-                  if (keys.back().name == "watchdog_seconds") keys.back().other_value = 30;
-                });
+  visit_options(defaults, [&]<class T>(const char* name, const T& member, const Limits& limits,
+                                       const char* help) {
+    EXPECT_NE(std::string(help), "") << name;
+    keys.push_back({name, value_to_json(member), other(member, limits), limits,
+                    std::is_same_v<T, std::string>,
+                    std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>});
+    if (keys.back().name == "decay_factor") keys.back().other_value = 2.5;
+    if (keys.back().name == "watchdog_seconds") keys.back().other_value = 30;
+  });
   return keys;
 }
 
@@ -65,8 +67,9 @@ TEST(Options, EveryKeyGoesThroughFileSetFlagAndDump) {
     const std::string text =
         key.other_value.is_string() ? key.other_value.get<std::string>() : key.other_value.dump();
     const auto file = folder.write(key.name + ".json", object.dump());
-    for (const Options& options : {read_options(file, {}), read_options({}, {key.name + "=" + text}),
-                                   read_options({}, {}, {key.name + "=" + text})}) {
+    for (const Options& options :
+         {read_options(file, {}), read_options({}, {key.name + "=" + text}),
+          read_options({}, {}, {key.name + "=" + text})}) {
       const Json dump = to_json(options);
       EXPECT_EQ(dump[key.name], key.other_value);
       EXPECT_EQ(to_json(options_from_json(dump, "dump")), dump);
@@ -81,13 +84,16 @@ TEST(Options, EveryKeyRefusesWrongTypesAndValuesOutOfRange) {
   for (const auto& key : all_keys()) {
     SCOPED_TRACE(key.name);
     for (const char* wrong : {"null", "[[1]]", "[1.5]", "{\"a\": {}}", "{\"a\": null}", "[\"1\"]"})
-      expect_usage_error("{\"" + key.name + "\": " + wrong + "}", {"run.json", key.name, "must be"});
+      expect_usage_error("{\"" + key.name + "\": " + wrong + "}",
+                         {"run.json", key.name, "must be"});
     if (!key.is_text) expect_usage_error("{\"" + key.name + "\": \"12\"}", {"must be", "\"12\""});
     if (key.is_text && key.limits.choices.empty()) continue;
     if (key.is_text)
-      expect_usage_error("{\"" + key.name + "\": \"what\"}", {key.name, key.limits.choices.front()});
+      expect_usage_error("{\"" + key.name + "\": \"what\"}",
+                         {key.name, key.limits.choices.front()});
     if (!key.is_number) continue;
-    for (const char* absurd : {"-1", "-9223372036854775808", "18446744073709551615", "1e300", "-0.5"})
+    for (const char* absurd :
+         {"-1", "-9223372036854775808", "18446744073709551615", "1e300", "-0.5"})
       expect_usage_error("{\"" + key.name + "\": " + absurd + "}",
                          {"run.json", key.name, absurd[0] == '-' ? "-" : "1"});
     expect_usage_error("{\"" + key.name + "\": NaN}", {"run.json", "line 1"});
@@ -127,7 +133,8 @@ TEST(Options, RefusesWhatIsNotAnObjectOrHasAKeyTwice) {
   expect_usage_error("", {"run.json"});
   expect_usage_error(R"({"seed": 1, "epochs": 2, "seed": 1})", {"run.json", "'seed' stands twice"});
   expect_usage_error(R"({"scheme_options": {"rank": 1, "rank": 2}})", {"'rank' stands twice"});
-  expect_refusal<UsageError>([] { read_options("/no/such/file.json", {}); }, {"/no/such/file.json"});
+  expect_refusal<UsageError>([] { read_options("/no/such/file.json", {}); },
+                             {"/no/such/file.json"});
   expect_refusal<UsageError>([] { read_options("/tmp", {}); }, {"/tmp", "folder"});
 }
 
@@ -145,8 +152,8 @@ TEST(Options, FlagsOverSetsOverFile) {
 
 TEST(Options, SetReadsJsonWhereItIsJsonAndTextElsewhere) {
   const Options options =
-      read_options({}, {"decay_epochs=[4,5]", "augment=false", "name=12", "scheme=a=b", "data_dir=\"quoted\"",
-                        "scheme_options.rank=2", "scheme_options.how=fast"});
+      read_options({}, {"decay_epochs=[4,5]", "augment=false", "name=12", "scheme=a=b",
+                        "data_dir=\"quoted\"", "scheme_options.rank=2", "scheme_options.how=fast"});
   EXPECT_EQ(options.decay_epochs, (std::vector<std::int64_t>{4, 5}));
   EXPECT_FALSE(options.augment);
   EXPECT_EQ(options.name, "12");
@@ -154,15 +161,17 @@ TEST(Options, SetReadsJsonWhereItIsJsonAndTextElsewhere) {
   EXPECT_EQ(options.data_dir, "quoted");
   EXPECT_EQ(std::get<std::int64_t>(options.scheme_options.at("rank")), 2);
   EXPECT_EQ(std::get<std::string>(options.scheme_options.at("how")), "fast");
-  for (const char* text : {"seed", "=1", "seed=", "seed=one", "extends=a.json", "decay_epochs.0=1",
-                           "scheme_options=1", "scheme_options.rank=[1]", "scheme_options={\"a\":1,\"a\":2}"})
+  for (const char* text :
+       {"seed", "=1", "seed=", "seed=one", "extends=a.json", "decay_epochs.0=1", "scheme_options=1",
+        "scheme_options.rank=[1]", "scheme_options={\"a\":1,\"a\":2}"})
     expect_refusal<UsageError>([&] { read_options({}, {text}); }, {"--set"});
 }
 
 TEST(Options, RefusesTextThatCannotBeStored) {
   expect_refusal<UsageError>([] { read_options({}, {"name=a\xed"}); }, {"--set", "UTF-8"});
   expect_refusal<UsageError>([] { read_options({}, {"scheme_options.a\xff=1"}); }, {"UTF-8"});
-  expect_refusal<UsageError>([] { read_options({}, {}, {"data_dir=/\xff"}); }, {"--data-dir", "UTF-8"});
+  expect_refusal<UsageError>([] { read_options({}, {}, {"data_dir=/\xff"}); },
+                             {"--data-dir", "UTF-8"});
   expect_usage_error("{\"name\": \"a\xed\"}", {"run.json", "UTF-8"});
   EXPECT_NO_THROW(to_json(read_options({}, {"name=\xc3\xa9"})).dump());
 }
@@ -171,21 +180,25 @@ TEST(Options, SchemeOptionsMergeButNotAcrossSchemes) {
   const TemporaryFolder folder;
   const auto base = folder.write(
       "base.json", R"({"scheme": "powersgd", "scheme_options": {"rank": 4, "warm_start": false}})");
-  const auto same = folder.write("same.json", R"({"extends": "base.json", "scheme_options": {"rank": 2}})");
-  EXPECT_EQ(to_json(read_options(same, {}).scheme_options).dump(), R"({"rank":2,"warm_start":false})");
-  const auto new_scheme =
-      folder.write("other.json", R"({"extends": "base.json", "scheme_options": {"k": 1}, "scheme": "x"})");
+  const auto same =
+      folder.write("same.json", R"({"extends": "base.json", "scheme_options": {"rank": 2}})");
+  EXPECT_EQ(to_json(read_options(same, {}).scheme_options).dump(),
+            R"({"rank":2,"warm_start":false})");
+  const auto new_scheme = folder.write(
+      "other.json", R"({"extends": "base.json", "scheme_options": {"k": 1}, "scheme": "x"})");
   EXPECT_EQ(to_json(read_options(new_scheme, {}).scheme_options).dump(), R"({"k":1})");
   EXPECT_EQ(to_json(read_options(base, {"scheme_options.k=1", "scheme=x"}).scheme_options).dump(),
             R"({"k":1})");
-  EXPECT_EQ(to_json(read_options(base, {"scheme_options.rank=1", "scheme=powersgd"}).scheme_options).dump(),
+  EXPECT_EQ(to_json(read_options(base, {"scheme_options.rank=1", "scheme=powersgd"}).scheme_options)
+                .dump(),
             R"({"rank":1,"warm_start":false})");
 }
 
 TEST(Options, ExtendsIsRelativeToItsFile) {
   const TemporaryFolder folder;
   folder.write("base.json", R"({"seed": 5, "epochs": 7})");
-  const auto file = folder.write("deep/er/run.json", R"({"epochs": 8, "extends": "../../base.json"})");
+  const auto file =
+      folder.write("deep/er/run.json", R"({"epochs": 8, "extends": "../../base.json"})");
   const Options options = read_options(file, {});
   EXPECT_EQ(options.seed, 5);
   EXPECT_EQ(options.epochs, 8);
@@ -197,7 +210,8 @@ TEST(Options, ExtendsRefusesCirclesAndLongChainsAndNamesTheFile) {
   const auto first = folder.write("a.json", R"({"extends": "b.json"})");
   folder.write("b.json", R"({"extends": "./c/../a.json"})");
   folder.write("c/x", "");
-  expect_refusal<UsageError>([&] { read_options(first, {}); }, {"circle", "a.json -> ", "b.json -> "});
+  expect_refusal<UsageError>([&] { read_options(first, {}); },
+                             {"circle", "a.json -> ", "b.json -> "});
   const auto self = folder.write("self.json", R"({"extends": "self.json"})");
   expect_refusal<UsageError>([&] { read_options(self, {}); }, {"circle"});
   for (int i = 0; i < 20; ++i)

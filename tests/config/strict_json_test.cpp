@@ -15,13 +15,14 @@ TEST(StrictJson, RefusesDuplicateKeysAtAnyDepth) {
                         {"a.json", "'seed'", "twice"});
   expect_refusal<Error>([] { parse_json(R"([{"a": {"rank": 1, "rank": 1}}])", "a.json"); },
                         {"'rank'", "twice"});
-  EXPECT_NO_THROW(parse_json(R"([{"rank": 1}, {"rank": 1}, {"a": {"rank": 1}, "rank": 1}])", "a.json"));
+  EXPECT_NO_THROW(
+      parse_json(R"([{"rank": 1}, {"rank": 1}, {"a": {"rank": 1}, "rank": 1}])", "a.json"));
 }
 
 TEST(StrictJson, NamesThePlaceOfASyntaxError) {
   expect_refusal<Error>([] { parse_json("{\n \"a\": 1,\n}", "a.json"); }, {"a.json", "line 3"});
-  for (const char* text :
-       {"", "{", "[1", "{\"a\":NaN}", "Infinity", "{'a':1}", "1e999", "-1e999", "{} {}", "\"\xff\""})
+  for (const char* text : {"", "{", "[1", "{\"a\":NaN}", "Infinity", "{'a':1}", "1e999", "-1e999",
+                           "{} {}", "\"\xff\""})
     expect_refusal<Error>([&] { parse_json(text, "a.json"); }, {"a.json: "});
 }
 
@@ -40,8 +41,10 @@ TEST(StrictJson, ReadsRegularFilesOnly) {
   const auto file = folder.write("a.txt", "12345");
   EXPECT_EQ(read_text_file(file, 5), "12345");
   expect_refusal<Error>([&] { read_text_file(file, 4); }, {"a.txt", "5 bytes", "at most 4"});
-  expect_refusal<Error>([&] { read_text_file(folder.path(), 9); }, {"expected a file, found a folder"});
-  expect_refusal<Error>([&] { read_text_file(folder.path() / "none", 9); }, {"none", "no such file"});
+  expect_refusal<Error>([&] { read_text_file(folder.path(), 9); },
+                        {"expected a file, found a folder"});
+  expect_refusal<Error>([&] { read_text_file(folder.path() / "none", 9); },
+                        {"none", "no such file"});
   expect_refusal<Error>([&] { read_text_file("/dev/zero", 9); }, {"/dev/zero", "regular"});
 }
 

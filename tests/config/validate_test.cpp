@@ -17,7 +17,8 @@ const RegisterScheme test_scheme({"test-only",
                                   [](const OptionValues&) { return std::string("test"); },
                                   [](const OptionValues&) { return std::unique_ptr<Scheme>(); }});
 
-void expect_contradiction(const std::vector<std::string>& sets, const std::vector<std::string>& parts) {
+void expect_contradiction(const std::vector<std::string>& sets,
+                          const std::vector<std::string>& parts) {
   expect_refusal<UsageError>(
       [&] {
         Options options = read_options({}, sets);
@@ -41,7 +42,8 @@ TEST(Validate, FillsInSchemeOptionsAndIsIdempotent) {
 }
 
 TEST(Validate, RefusesUnknownNames) {
-  expect_contradiction({"scheme=test-onyl"}, {"--set scheme=test-onyl", "did you mean 'test-only'?"});
+  expect_contradiction({"scheme=test-onyl"},
+                       {"--set scheme=test-onyl", "did you mean 'test-only'?"});
   expect_contradiction({"model=resnet81"}, {"--set model=resnet81", "did you mean 'resnet18'?"});
   expect_contradiction({"dataset=cifar"}, {"--set dataset=cifar", "did you mean 'cifar10'?"});
 }
@@ -49,7 +51,8 @@ TEST(Validate, RefusesUnknownNames) {
 TEST(Validate, SaysWhereASchemeExists) {
   expect_contradiction({"scheme=test-only", "implementation=Paper"},
                        {"'test-only' exists in PyTorch DDP only", "implementation is Paper"});
-  expect_contradiction({"scheme=fp16", "implementation=Paper"}, {"'fp16' exists in PyTorch DDP only"});
+  expect_contradiction({"scheme=fp16", "implementation=Paper"},
+                       {"'fp16' exists in PyTorch DDP only"});
 }
 
 TEST(Validate, RefusesSchemeOptionsThatTheSchemeHasNot) {
@@ -72,7 +75,8 @@ TEST(Validate, RefusesDecayAfterTheLastEpoch) {
 TEST(Validate, RefusesMoreWorkersThanImagesAndBatchesLargerThanAShare) {
   expect_contradiction({"train_images=15"}, {"n_workers is 16", "15 training images"});
   expect_contradiction({"train_images=2032"}, {"batch_size is 128", "is 127"});
-  expect_contradiction({"train_images=2033", "batches_per_epoch=2"}, {"batches_per_epoch is 2", "only 1"});
+  expect_contradiction({"train_images=2033", "batches_per_epoch=2"},
+                       {"batches_per_epoch is 2", "only 1"});
   Options options = read_options({}, {"train_images=2033"});  // padded to 128 each
   EXPECT_NO_THROW(validate(options));
   options = Options();
@@ -116,8 +120,9 @@ TEST(Validate, EveryShippedConfigurationLoads) {
     ++sweeps;
     for (const auto& experiment : content["experiments"])
       for (const auto& entry : experiment["schemes"])
-        EXPECT_NO_THROW(check_scheme_entry(file.path().parent_path() / content["base"].get<std::string>(),
-                                           entry, experiment["implementation"].get<std::string>()));
+        EXPECT_NO_THROW(
+            check_scheme_entry(file.path().parent_path() / content["base"].get<std::string>(),
+                               entry, experiment["implementation"].get<std::string>()));
   }
   EXPECT_GT(sweeps, 0);
   EXPECT_GT(bases, 0);

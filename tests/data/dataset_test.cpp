@@ -22,7 +22,8 @@ using ::testing::HasSubstr;
 
 constexpr std::uintmax_t kCifarBytes = 30730000;
 // head -c 184380000 /dev/zero | sha256sum
-const std::string kZeros = "sha256:e9737878d0fc8a6ccb0ca17a8e077751d585606795da1f3a7e4da564276f2f32";
+const std::string kZeros =
+    "sha256:e9737878d0fc8a6ccb0ca17a8e077751d585606795da1f3a7e4da564276f2f32";
 
 std::string load_error(const DatasetOptions& options) {
   return error_of([&] { load_dataset(options); });
@@ -46,7 +47,8 @@ class TemporaryFolder : public ::testing::Test {
   fs::path folder_;
 };
 
-// ---- CIFAR-10 -----------------------------------------------------------------------------------------
+// ---- CIFAR-10
+// -----------------------------------------------------------------------------------------
 
 /// Six files of the right size, all zeros (and sparse: they take no space).
 class Cifar10 : public TemporaryFolder {
@@ -55,8 +57,8 @@ class Cifar10 : public TemporaryFolder {
     TemporaryFolder::SetUp();
     data_ = folder_ / "cifar-10-batches-bin";
     fs::create_directory(data_);
-    for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                             "data_batch_5.bin", "test_batch.bin"}) {
+    for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                             "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) {
       std::ofstream(data_ / name).close();
       fs::resize_file(data_ / name, kCifarBytes);
     }
@@ -91,8 +93,8 @@ TEST_F(Cifar10, TheFolderAboveIsAccepted) {
 }
 
 TEST_F(Cifar10, OnlyTheFirstImages) {
-  const auto dataset =
-      load_dataset({.name = "cifar10", .directory = data_, .train_images = 10001, .test_images = 1});
+  const auto dataset = load_dataset(
+      {.name = "cifar10", .directory = data_, .train_images = 10001, .test_images = 1});
   EXPECT_EQ(dataset.train.count(), 10001);
   EXPECT_EQ(dataset.train.pieces().size(), 2u);
   EXPECT_EQ(dataset.train.label(10000), 0);
@@ -105,18 +107,20 @@ TEST_F(Cifar10, OnlyTheFirstImages) {
 
 TEST_F(Cifar10, ACutFile) {
   fs::resize_file(data_ / "data_batch_4.bin", kCifarBytes - 1);
-  EXPECT_THAT(error(), AllOf(HasSubstr("data_batch_4.bin"), HasSubstr("30729999"), HasSubstr("30730000"),
-                             HasSubstr("cut")));
+  EXPECT_THAT(error(), AllOf(HasSubstr("data_batch_4.bin"), HasSubstr("30729999"),
+                             HasSubstr("30730000"), HasSubstr("cut")));
 }
 
 TEST_F(Cifar10, AFileTooLong) {
   fs::resize_file(data_ / "test_batch.bin", kCifarBytes + 3073);
-  EXPECT_THAT(error(), AllOf(HasSubstr("test_batch.bin"), HasSubstr("30733073"), HasSubstr("too long")));
+  EXPECT_THAT(error(),
+              AllOf(HasSubstr("test_batch.bin"), HasSubstr("30733073"), HasSubstr("too long")));
 }
 
 TEST_F(Cifar10, AnEmptyFile) {
   fs::resize_file(data_ / "data_batch_1.bin", 0);
-  EXPECT_THAT(error(), AllOf(HasSubstr("data_batch_1.bin has 0 bytes"), HasSubstr("fetch it again")));
+  EXPECT_THAT(error(),
+              AllOf(HasSubstr("data_batch_1.bin has 0 bytes"), HasSubstr("fetch it again")));
 }
 
 TEST_F(Cifar10, AMissingFile) {
@@ -138,15 +142,15 @@ TEST_F(Cifar10, APipeInsteadOfAFile) {
 
 TEST_F(Cifar10, AnImpossibleLabel) {
   put(data_ / "data_batch_5.bin", 123 * 3073, 10);
-  EXPECT_THAT(error(), AllOf(HasSubstr("data_batch_5.bin"), HasSubstr("record 123 "), HasSubstr("label 10"),
-                             HasSubstr("0 to 9")));
+  EXPECT_THAT(error(), AllOf(HasSubstr("data_batch_5.bin"), HasSubstr("record 123 "),
+                             HasSubstr("label 10"), HasSubstr("0 to 9")));
 }
 
 TEST_F(Cifar10, NoFolderOrAnEmptyOne) {
   EXPECT_THAT(load_error({.name = "cifar10", .directory = {}}), HasSubstr("needs data_dir"));
-  EXPECT_THAT(
-      load_error({.name = "cifar10", .directory = folder_ / "nothing"}),
-      AllOf(HasSubstr("nothing"), HasSubstr("data_batch_1.bin"), HasSubstr("cifar-10-binary.tar.gz")));
+  EXPECT_THAT(load_error({.name = "cifar10", .directory = folder_ / "nothing"}),
+              AllOf(HasSubstr("nothing"), HasSubstr("data_batch_1.bin"),
+                    HasSubstr("cifar-10-binary.tar.gz")));
   EXPECT_THAT(load_error({.name = "cifar10", .directory = data_ / "test_batch.bin"}),
               HasSubstr("data_batch_1.bin"));
 }
@@ -166,7 +170,9 @@ std::string error_after_cut(const fs::path& file, const std::function<void(const
 }
 
 TEST_F(Cifar10, AFileCutWhileItIsUsed) {
-  const auto says_so = [](const char* name) { return AllOf(HasSubstr(name), HasSubstr("it was cut")); };
+  const auto says_so = [](const char* name) {
+    return AllOf(HasSubstr(name), HasSubstr("it was cut"));
+  };
   EXPECT_THAT(error_after_cut(data_ / "data_batch_2.bin",
                               [](const Dataset& dataset) {
                                 TrainLoader loader(dataset, {.batch_size = 100});
@@ -185,7 +191,8 @@ TEST_F(Cifar10, AFileCutWhileItIsUsed) {
   EXPECT_EQ(error(), "no error") << "what was lost is forgotten with the data set that used it";
 }
 
-// ---- Fashion-MNIST ------------------------------------------------------------------------------------
+// ---- Fashion-MNIST
+// ------------------------------------------------------------------------------------
 
 class FashionMnist : public TemporaryFolder {
  protected:
@@ -224,8 +231,8 @@ TEST_F(FashionMnist, ImagesLieInTheMiddleOfBlackOnes) {
 }
 
 TEST_F(FashionMnist, OnlyTheFirstImages) {
-  const auto dataset =
-      load_dataset({.name = "fashion-mnist", .directory = folder_, .train_images = 7, .test_images = 3});
+  const auto dataset = load_dataset(
+      {.name = "fashion-mnist", .directory = folder_, .train_images = 7, .test_images = 3});
   EXPECT_EQ(dataset.train.count(), 7);
   EXPECT_EQ(dataset.test.count(), 3);
   EXPECT_THAT(load_error({.name = "fashion-mnist", .directory = folder_, .test_images = 10001}),
@@ -246,8 +253,8 @@ TEST_F(FashionMnist, DamagedFiles) {
 
 TEST_F(FashionMnist, WrongHeaders) {
   write("t10k-labels-idx1-ubyte.gz", {0x803, 10000}, 10000, 5);
-  EXPECT_THAT(error(),
-              AllOf(HasSubstr("t10k-labels"), HasSubstr("magic number is 2051, but should be 2049")));
+  EXPECT_THAT(error(), AllOf(HasSubstr("t10k-labels"),
+                             HasSubstr("magic number is 2051, but should be 2049")));
   write("t10k-labels-idx1-ubyte.gz", {0x801, 9999}, 10000, 5);
   EXPECT_THAT(error(), HasSubstr("number of labels is 9999, but should be 10000"));
   write("t10k-labels-idx1-ubyte.gz", {0x801, 10000}, 10001, 5);
@@ -256,13 +263,15 @@ TEST_F(FashionMnist, WrongHeaders) {
   EXPECT_THAT(error(), AllOf(HasSubstr("t10k-labels"), HasSubstr("label 200")));
 }
 
-// ---- The rest -----------------------------------------------------------------------------------------
+// ---- The rest
+// -----------------------------------------------------------------------------------------
 
 TEST(Synthetic, IsTheSameAnywhereAndKeepsItsFirstImages) {
   const auto all = load_dataset({.name = "synthetic", .directory = {}});
   EXPECT_EQ(all.train.count(), 2048);
   EXPECT_EQ(all.test.count(), 512);
-  const auto few = load_dataset({.name = "synthetic", .directory = {}, .train_images = 3, .test_images = 2});
+  const auto few =
+      load_dataset({.name = "synthetic", .directory = {}, .train_images = 3, .test_images = 2});
   EXPECT_EQ(few.train.count(), 3);
   for (std::int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(few.train.label(i), all.train.label(i));
@@ -284,14 +293,16 @@ TEST(Datasets, AnUnknownNameIsAnsweredWithTheNearest) {
 std::string sha256_of(const std::string& text, std::size_t part) {
   Sha256 digest;
   for (std::size_t i = 0; i < text.size(); i += part)
-    digest.add(reinterpret_cast<const std::uint8_t*>(text.data()) + i, std::min(part, text.size() - i));
+    digest.add(reinterpret_cast<const std::uint8_t*>(text.data()) + i,
+               std::min(part, text.size() - i));
   return digest.hex();
 }
 
 // The examples of FIPS 180-4.
 TEST(Sha256, KnownDigests) {
   EXPECT_EQ(sha256_of("", 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256_of("abc", 1), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of("abc", 1),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   for (const std::size_t part : {1, 7, 55, 56, 63, 64, 65, 1000, 1000000})
     EXPECT_EQ(sha256_of(std::string(1000000, 'a'), part),
               "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");

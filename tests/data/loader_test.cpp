@@ -36,8 +36,9 @@ TEST(TrainLoader, GivesEachWorkerItsShareInOrder) {
   for (const bool augment : {false, true}) {
     for (const int workers : {1, 3, 5}) {
       for (int worker = 0; worker < workers; ++worker) {
-        TrainLoader loader(small_set(),
-                           {.batch_size = 4, .worker = worker, .workers = workers, .augment = augment});
+        TrainLoader loader(
+            small_set(),
+            {.batch_size = 4, .worker = worker, .workers = workers, .augment = augment});
         ASSERT_EQ(loader.batches(), (103 + workers - 1) / workers / 4);
         for (const int epoch : {0, 1, 7}) {
           loader.start_epoch(epoch);
@@ -77,7 +78,9 @@ TEST(TrainLoader, TheJoinedBatchOfTwoWorkersIsTheBatchOfOne) {
   TrainLoader second(small_set(), {.batch_size = 4, .worker = 1, .workers = 2});
   const auto joined = whole_epoch(one, 3);
   // 103 images: 12 batches of one worker, 13 of two, of which the last holds padding.
-  const auto part = [](TrainLoader& loader) { return whole_epoch(loader, 3).images.narrow(0, 0, 48); };
+  const auto part = [](TrainLoader& loader) {
+    return whole_epoch(loader, 3).images.narrow(0, 0, 48);
+  };
   const auto halves = at::stack({part(first), part(second)}, 1);
   EXPECT_TRUE(halves.reshape_as(joined.images).equal(joined.images));
 }
@@ -147,7 +150,8 @@ TEST(TrainLoader, FewerBatchesIfAsked) {
 
 TEST(TrainLoader, RunsTwoBatchesAheadAndNoFurther) {
   std::atomic<int> begun = 0;
-  TrainLoader loader(small_set(), {.batch_size = 1, .before_batch = [&](int, std::int64_t) { ++begun; }});
+  TrainLoader loader(small_set(),
+                     {.batch_size = 1, .before_batch = [&](int, std::int64_t) { ++begun; }});
   const auto settles_at = [&](int expected) {
     for (int i = 0; i < 2000 && begun < expected; ++i) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(20ms);
@@ -193,7 +197,8 @@ TEST(TrainLoader, BeforeTheFirstEpochThereIsNoBatch) {
 }
 
 TEST(TrainLoader, OneImage) {
-  const auto one = load_dataset({.name = "synthetic", .directory = {}, .train_images = 1, .test_images = 1});
+  const auto one =
+      load_dataset({.name = "synthetic", .directory = {}, .train_images = 1, .test_images = 1});
   TrainLoader loader(one, {.batch_size = 1, .worker = 2, .workers = 3});
   EXPECT_EQ(loader.batches(), 1);
   loader.start_epoch(0);
@@ -211,8 +216,10 @@ TEST(TrainLoader, ContradictionsAreRefused) {
               HasSubstr("batches_per_epoch is 11"));
   EXPECT_THAT(error_of(make({.batch_size = 10, .batches_per_epoch = -1})),
               HasSubstr("batches_per_epoch is -1"));
-  EXPECT_THAT(error_of(make({.batch_size = 1, .worker = 4, .workers = 4})), HasSubstr("worker 4 of 4"));
-  EXPECT_THAT(error_of(make({.batch_size = 1, .dtype = at::kHalf})), HasSubstr("float32 or float64"));
+  EXPECT_THAT(error_of(make({.batch_size = 1, .worker = 4, .workers = 4})),
+              HasSubstr("worker 4 of 4"));
+  EXPECT_THAT(error_of(make({.batch_size = 1, .dtype = at::kHalf})),
+              HasSubstr("float32 or float64"));
 }
 
 TEST(TestLoader, WorkersTogetherSeeEachImageOnce) {

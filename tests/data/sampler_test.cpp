@@ -27,10 +27,12 @@ TEST(EpochOrder, IsPythonsRandperm) {
   EXPECT_THAT(epoch_order(10, 0), ElementsAre(4, 1, 7, 5, 3, 9, 0, 8, 6, 2));
   EXPECT_THAT(epoch_order(10, 1), ElementsAre(5, 6, 1, 2, 0, 8, 9, 3, 7, 4));
   const auto first = epoch_order(50000, 0);
-  EXPECT_THAT(Samples(first.begin(), first.begin() + 5), ElementsAre(36044, 49165, 37807, 11341, 6091));
+  EXPECT_THAT(Samples(first.begin(), first.begin() + 5),
+              ElementsAre(36044, 49165, 37807, 11341, 6091));
   EXPECT_EQ(fingerprint(first), 698356);
   const auto last = epoch_order(50000, 299);
-  EXPECT_THAT(Samples(last.begin(), last.begin() + 5), ElementsAre(28906, 9601, 26291, 30738, 26651));
+  EXPECT_THAT(Samples(last.begin(), last.begin() + 5),
+              ElementsAre(28906, 9601, 26291, 30738, 26651));
   EXPECT_EQ(fingerprint(last), 54044);
 }
 
@@ -54,7 +56,8 @@ TEST(Shard, PadsByTheOrdersOwnStart) {
 }
 
 TEST(Shard, FewerSamplesThanWorkers) {
-  for (int worker = 0; worker < 5; ++worker) EXPECT_THAT(shard({0, 1}, worker, 5), ElementsAre(worker % 2));
+  for (int worker = 0; worker < 5; ++worker)
+    EXPECT_THAT(shard({0, 1}, worker, 5), ElementsAre(worker % 2));
   EXPECT_TRUE(shard({}, 4, 5).empty());
 }
 

@@ -1,5 +1,6 @@
-// The reader of configurations: any text either is refused with UsageError or gives options whose dump reads
-// back as the same options. The text is tried as a file and, line by line, as --set arguments.
+// The reader of configurations: any text either is refused with UsageError or gives options whose
+// dump reads back as the same options. The text is tried as a file and, line by line, as --set
+// arguments.
 
 #include <cstdint>
 #include <sstream>
@@ -13,7 +14,8 @@ namespace {
 
 void check_dump(const psgd::Options& options) {
   const auto dump = psgd::to_json(options);
-  const std::string text = dump.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::strict);
+  const std::string text =
+      dump.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::strict);
   const auto again = psgd::options_from_json(psgd::parse_json(text, "dump"), "dump");
   if (psgd::to_json(again) != dump) std::abort();
 }

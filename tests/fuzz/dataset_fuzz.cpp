@@ -1,10 +1,10 @@
-// The readers of data sets: any files either are refused with an error of ours or give images whose labels
-// are in range and whose pixels can all be read. The first byte chooses the set.
-//   odd:  Fashion-MNIST, of which two images each are read; the rest of the input is cut into four equal
-//   parts,
+// The readers of data sets: any files either are refused with an error of ours or give images whose
+// labels are in range and whose pixels can all be read. The first byte chooses the set.
+//   odd:  Fashion-MNIST, of which two images each are read; the rest of the input is cut into four
+//   equal parts,
 //         the four files (zlib reads them packed or unpacked).
-//   even: CIFAR-10; the second byte chooses a file, the next three a place in it, the rest is written there,
-//   and where
+//   even: CIFAR-10; the second byte chooses a file, the next three a place in it, the rest is
+//   written there, and where
 //         the first byte is above 127 the file ends there.
 
 #include <algorithm>
@@ -27,7 +27,8 @@ void check(const psgd::Images& images, int classes) {
   for (std::int64_t i = 0; i < images.count(); i += step) {
     if (images.label(i) < 0 || images.label(i) >= classes) std::abort();
     for (int channel = 0; channel < psgd::kChannels; ++channel)
-      for (int pixel = 0; pixel < psgd::kPlanePixels; ++pixel) sum += images.plane(i, channel)[pixel];
+      for (int pixel = 0; pixel < psgd::kPlanePixels; ++pixel)
+        sum += images.plane(i, channel)[pixel];
   }
   sink = sum;
 }
@@ -52,8 +53,9 @@ void fashion_mnist(std::string_view bytes) {
   load({"fashion-mnist", folder.path(), 2, 2});
 }
 
-const std::array<std::string, 6> kCifarFiles = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                                "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+const std::array<std::string, 6> kCifarFiles = {"data_batch_1.bin", "data_batch_2.bin",
+                                                "data_batch_3.bin", "data_batch_4.bin",
+                                                "data_batch_5.bin", "test_batch.bin"};
 
 void write_at(const std::filesystem::path& file, std::uintmax_t place, std::string_view bytes) {
   std::fstream patch(file, std::ios::binary | std::ios::in | std::ios::out);
@@ -73,7 +75,8 @@ void cifar10(std::uint8_t choice, std::string_view bytes) {
   if (!made || bytes.size() < 4) return;
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
   const auto file = folder.path() / kCifarFiles[byte(0) % kCifarFiles.size()];
-  const auto place = static_cast<std::uintmax_t>(byte(1) << 16 | byte(2) << 8 | byte(3)) * 2 % kCifarBytes;
+  const auto place =
+      static_cast<std::uintmax_t>(byte(1) << 16 | byte(2) << 8 | byte(3)) * 2 % kCifarBytes;
   const std::string_view patch = bytes.substr(4);
   write_at(file, place, patch);
   if (choice > 127) std::filesystem::resize_file(file, place);

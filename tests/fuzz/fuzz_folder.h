@@ -10,13 +10,15 @@
 
 namespace psgd {
 
-/// A folder for the files of a fuzz target, in memory where the machine has such a place; removed at the end.
+/// A folder for the files of a fuzz target, in memory where the machine has such a place; removed
+/// at the end.
 class FuzzFolder {
  public:
   explicit FuzzFolder(const std::string& name) {
     const std::filesystem::path shared_memory = "/dev/shm";
-    const auto above = std::filesystem::is_directory(shared_memory) ? shared_memory
-                                                                    : std::filesystem::temp_directory_path();
+    const auto above = std::filesystem::is_directory(shared_memory)
+                           ? shared_memory
+                           : std::filesystem::temp_directory_path();
     path_ = above / ("psgd-fuzz-" + name + "-" + std::to_string(::getpid()));
     std::filesystem::create_directories(path_);
   }

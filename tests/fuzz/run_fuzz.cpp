@@ -1,6 +1,7 @@
-// The readers of our own result files: any three files either are refused with Error or give exports that are
-// valid JSON without null values in the data, and --resume leaves files that read without a warning. The
-// input is run.json, metrics.jsonl and batches.jsonl, one after another, with a 0 byte between them.
+// The readers of our own result files: any three files either are refused with Error or give
+// exports that are valid JSON without null values in the data, and --resume leaves files that read
+// without a warning. The input is run.json, metrics.jsonl and batches.jsonl, one after another,
+// with a 0 byte between them.
 
 #include <array>
 #include <cstdint>

@@ -37,8 +37,8 @@ std::string description(const std::string& name, const torch::Tensor& tensor) {
 }
 
 std::vector<std::string> python_lines(int seed, int width) {
-  const auto command = std::string(PSGD_PYTHON " " PSGD_RESNET18_REFERENCE " ") + std::to_string(seed) + " " +
-                       std::to_string(width);
+  const auto command = std::string(PSGD_PYTHON " " PSGD_RESNET18_REFERENCE " ") +
+                       std::to_string(seed) + " " + std::to_string(width);
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
   char part[4096];
@@ -65,7 +65,8 @@ TEST_P(ResNet18Parity, InitialBitsLogitsAndGradientsAreThoseOfPython) {
   const auto [seed, width] = GetParam();
   const auto lines = python_lines(seed, width);
   ASSERT_EQ(lines.size(), 62u + 3u);
-  const auto model = seeded({.name = "resnet18", .base_width = width}, static_cast<std::uint64_t>(seed));
+  const auto model =
+      seeded({.name = "resnet18", .base_width = width}, static_cast<std::uint64_t>(seed));
   const auto parameters = model->named_parameters();
   ASSERT_EQ(parameters.size(), 62u);
   for (std::size_t i = 0; i < 62; ++i)
@@ -127,7 +128,8 @@ TEST(ResNet18, AllWidthsTrainInBothMemoryFormatsAlike) {
 TEST(ResNet18, OneImageInEvaluation) {
   const auto model = seeded({.name = "resnet18", .base_width = 8, .classes = 7});
   model->eval();
-  EXPECT_EQ(model->forward(torch::zeros({1, 3, 32, 32})).sizes(), (std::vector<std::int64_t>{1, 7}));
+  EXPECT_EQ(model->forward(torch::zeros({1, 3, 32, 32})).sizes(),
+            (std::vector<std::int64_t>{1, 7}));
 }
 
 TEST(AddRelu, IsReluOfTheSum) {

@@ -4,6 +4,7 @@ Prints a line for each parameter: name, shape, SHA-256 of its initial float32 by
 batch given by a formula, the logits, the norm of each parameter's gradient and, after that one forward pass,
 the sum of each buffer.
 """
+
 import hashlib
 import sys
 
@@ -54,7 +55,11 @@ def main():
     torch.manual_seed(seed)
     model = ResNet18(width)
     for name, p in model.named_parameters():
-        print(name, "x".join(map(str, p.shape)), hashlib.sha256(p.detach().numpy().tobytes()).hexdigest())
+        print(
+            name,
+            "x".join(map(str, p.shape)),
+            hashlib.sha256(p.detach().numpy().tobytes()).hexdigest(),
+        )
     model.double()
     images = torch.sin(torch.arange(4 * 3072, dtype=torch.float64)).reshape(4, 3, 32, 32)
     logits = model(images)

@@ -16,7 +16,8 @@ std::vector<std::int64_t> sizes() {
 
 at::Tensor local_sum(std::int64_t elements, at::ScalarType type) {
   at::Tensor sum = at::zeros({elements}, at::kDouble);
-  for (int worker = 0; worker < session().workers(); ++worker) sum += values_of(worker, elements, type).to(at::kDouble);
+  for (int worker = 0; worker < session().workers(); ++worker)
+    sum += values_of(worker, elements, type).to(at::kDouble);
   return sum;
 }
 
@@ -32,7 +33,8 @@ double tolerance(at::ScalarType type) {
 void expect_same_on_all(const at::Tensor& mine) {
   at::Tensor first = mine.clone();
   collectives().broadcast(first, 0, Traffic::check);
-  EXPECT_TRUE(at::equal(first, mine)) << "worker " << session().worker() << " holds other bits than worker 0";
+  EXPECT_TRUE(at::equal(first, mine))
+      << "worker " << session().worker() << " holds other bits than worker 0";
 }
 
 TEST(Collectives, AllReduceSums) {
@@ -59,15 +61,22 @@ TEST(Collectives, StartedAllReducesFinishInAnyOrder) {
   collectives().all_reduce(between, Traffic::check);
   second_request->wait();
   first_request->wait();
-  EXPECT_LE((first.to(at::kDouble) - local_sum(4099, at::kFloat)).abs().max().item<double>(), tolerance(at::kFloat));
-  EXPECT_LE((second.to(at::kDouble) - local_sum(3, at::kFloat) - session().workers()).abs().max().item<double>(), 1e-5);
+  EXPECT_LE((first.to(at::kDouble) - local_sum(4099, at::kFloat)).abs().max().item<double>(),
+            tolerance(at::kFloat));
+  EXPECT_LE((second.to(at::kDouble) - local_sum(3, at::kFloat) - session().workers())
+                .abs()
+                .max()
+                .item<double>(),
+            1e-5);
   EXPECT_TRUE(between.eq(session().workers()).all().item<bool>());
 }
 
 TEST(Collectives, AllGatherKeepsTheWorkersOrder) {
   for (const auto type : {at::kFloat, at::kHalf, at::kLong, at::kByte}) {
     for (const std::int64_t elements : {0, 1, 7, 1001}) {
-      const auto of = [&](int worker) { return at::arange(elements, at::kLong).add(worker * 3).remainder(101).to(type); };
+      const auto of = [&](int worker) {
+        return at::arange(elements, at::kLong).add(worker * 3).remainder(101).to(type);
+      };
       at::Tensor received = at::zeros({session().workers() * elements}, type);
       collectives().all_gather(of(session().worker()), received, Traffic::check);
       for (int worker = 0; worker < session().workers(); ++worker)
@@ -85,7 +94,9 @@ TEST(Collectives, BroadcastFromEveryRoot) {
 }
 
 TEST(Collectives, TextsOfDifferentLengthsArrive) {
-  const auto of = [](int worker) { return std::string(static_cast<std::size_t>(worker) * 1000, 'a' + worker % 26); };
+  const auto of = [](int worker) {
+    return std::string(static_cast<std::size_t>(worker) * 1000, 'a' + worker % 26);
+  };
   const auto all = collectives().all_gather_text(of(session().worker()));
   for (int worker = 0; worker < session().workers(); ++worker) EXPECT_EQ(all[worker], of(worker));
 }
@@ -146,7 +157,9 @@ TEST(HalfSums, VectorLoopsMatchThePlainOne) {
     const at::Tensor b = at::arange(elements, at::kLong).mul(30011).add(12345).to(at::kShort);
     at::Tensor fast = b.clone();
     at::Tensor plain = b.clone();
-    const auto bits = [](const at::Tensor& t) { return reinterpret_cast<std::uint16_t*>(t.data_ptr<std::int16_t>()); };
+    const auto bits = [](const at::Tensor& t) {
+      return reinterpret_cast<std::uint16_t*>(t.data_ptr<std::int16_t>());
+    };
     add_halves(bits(a), bits(fast), elements);
     add_halves_reference(bits(a), bits(plain), elements);
     const at::Tensor fast_values = fast.view(at::kHalf).to(at::kFloat);
@@ -170,7 +183,8 @@ TEST(Collectives, AllocateNothingAfterTheFirst) {
 }
 
 TEST(WeightsCheck, FindsOneFlippedBitAndNamesTheWorker) {
-  std::vector<torch::Tensor> weights = {values_of(0, 1001, at::kFloat), values_of(1, 3, at::kFloat)};
+  std::vector<torch::Tensor> weights = {values_of(0, 1001, at::kFloat),
+                                        values_of(1, 3, at::kFloat)};
   EXPECT_NO_THROW(check_same_weights(collectives(), weights, "now"));
   if (session().workers() < 3) return;  // with two, there is no majority to differ from
   if (session().worker() == 2) weights[0].view(at::kInt)[1000].bitwise_xor_(1);
@@ -178,7 +192,9 @@ TEST(WeightsCheck, FindsOneFlippedBitAndNamesTheWorker) {
     check_same_weights(collectives(), weights, "after epoch 3, batch 50");
     ADD_FAILURE() << "a flipped bit was not noticed";
   } catch (const std::exception& error) {
-    EXPECT_NE(std::string(error.what()).find("after epoch 3, batch 50: worker 2 "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("after epoch 3, batch 50: worker 2 "),
+              std::string::npos)
+        << error.what();
   }
 }
 

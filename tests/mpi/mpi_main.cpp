@@ -1,5 +1,5 @@
-// The tests' main() under a launcher: every worker runs every test; the program fails on all workers if a test
-// failed on any.
+// The tests' main() under a launcher: every worker runs every test; the program fails on all
+// workers if a test failed on any.
 #include "tests/mpi/mpi_main.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,9 @@ MpiCollectives& collectives() { return *current_collectives; }
 int main(int argc, char** argv) {
   psgd::MpiSession session(MPI_THREAD_SERIALIZED);
   psgd::test::current_session = &session;
-  psgd::MpiCollectives collectives(session.communicator(),
-                                   psgd::wait_from("auto", session.local_workers() > session.local_cores()));
+  psgd::MpiCollectives collectives(
+      session.communicator(),
+      psgd::wait_from("auto", session.local_workers() > session.local_cores()));
   psgd::test::current_collectives = &collectives;
   testing::InitGoogleTest(&argc, argv);
   torch::set_num_threads(1);

@@ -25,7 +25,9 @@ LAYER = {"model": "resnet18", "base_width": WIDTH, "epochs": 1, "check_every": 0
 
 def label(experiment):
     rank = experiment.get("scheme_options.rank")
-    return f"{experiment['implementation']}, {experiment['scheme']}" + (f" rank {rank}" if rank else "")
+    return f"{experiment['implementation']}, {experiment['scheme']}" + (
+        f" rank {rank}" if rank else ""
+    )
 
 
 def parameter_shapes(width):
@@ -67,13 +69,21 @@ class Counted:
 
     def __init__(self, folder, workers, *layers):
         folder.mkdir()
-        process = train(workers, folder / "run", LAYER, *layers, timeout=900,
-                        env={"LD_PRELOAD": SHIM, "PSGD_COUNT_FOLDER": str(folder)})
+        process = train(
+            workers,
+            folder / "run",
+            LAYER,
+            *layers,
+            timeout=900,
+            env={"LD_PRELOAD": SHIM, "PSGD_COUNT_FOLDER": str(folder)},
+        )
         assert process.returncode == 0, process.stderr[-3000:]
         self.record = read_run(folder / "run")
         self.totals = self.record["totals"]
         self.bits = read_lines(folder / "run", "batches.jsonl")[-1]["bits"]
-        self.counts = [json.loads((folder / f"count-{worker}.json").read_text()) for worker in range(workers)]
+        self.counts = [
+            json.loads((folder / f"count-{worker}.json").read_text()) for worker in range(workers)
+        ]
 
 
 def more(longer, shorter):
@@ -111,11 +121,20 @@ class MpiCountTest(unittest.TestCase):
         for worker, (after, before) in enumerate(zip(longer.counts, shorter.counts)):
             with self.subTest(worker=worker):
                 handed = more(after, before)
-                reduced = {key: handed["allreduce"][key] + handed["iallreduce"][key] for key in ("calls", "bytes")}
+                reduced = {
+                    key: handed["allreduce"][key] + handed["iallreduce"][key]
+                    for key in ("calls", "bytes")
+                }
                 # The counts of an epoch are all-reduced as well, but as often in both runs.
-                self.assertEqual(reduced, {"calls": totals["collectives"], "bytes": sent["gradient"]})
-                self.assertEqual(handed["iallreduce"]["calls"], MORE if experiment["scheme"] == "powersgd" else 0)
-                self.assertEqual(handed["bcast"], {"calls": MORE if ddp else 0, "bytes": sent["buffer"]})
+                self.assertEqual(
+                    reduced, {"calls": totals["collectives"], "bytes": sent["gradient"]}
+                )
+                self.assertEqual(
+                    handed["iallreduce"]["calls"], MORE if experiment["scheme"] == "powersgd" else 0
+                )
+                self.assertEqual(
+                    handed["bcast"], {"calls": MORE if ddp else 0, "bytes": sent["buffer"]}
+                )
                 self.assertEqual(handed["allgather"]["bytes"], sent["metric"] + sent["check"])
                 self.assertEqual(sum(one["bytes"] for one in handed.values()), sum(sent.values()))
                 self.assertEqual(after["other"], {"calls": 0, "bytes": 0})
@@ -127,8 +146,11 @@ class MpiCountTest(unittest.TestCase):
                 with self.subTest(label(experiment), workers=workers):
                     totals = self.compare(workers, experiment, {})
                     self.assertEqual(totals["bytes"]["check"], 0)
-                    print(f"  {workers} workers, {label(experiment)}: {totals['bytes']}, {totals['collectives']} "
-                          "collectives for gradients", flush=True)
+                    print(
+                        f"  {workers} workers, {label(experiment)}: {totals['bytes']}, {totals['collectives']} "
+                        "collectives for gradients",
+                        flush=True,
+                    )
 
     def test_checks_are_counted_apart(self):
         for experiment in (EXPERIMENTS[3], EXPERIMENTS[7]):
@@ -138,8 +160,9 @@ class MpiCountTest(unittest.TestCase):
 
     def test_every_registered_scheme_is_in_this_test(self):
         listed, implementation = set(), ""
-        for line in subprocess.run([str(PROGRAM), "list"], capture_output=True, text=True, check=True,
-                                   timeout=60).stdout.splitlines():
+        for line in subprocess.run(
+            [str(PROGRAM), "list"], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.splitlines():
             heading = re.fullmatch(r"(?:schemes of )?(\S.*):", line)
             if heading:
                 implementation = heading[1] if line.startswith("schemes of ") else ""

@@ -10,7 +10,8 @@ namespace {
 
 /// A parameter (of any shape) and a buffer that change from step to step.
 struct Values {
-  explicit Values(at::ScalarType type) : w(torch::empty({3, 5}, type)), b(torch::empty({1}, type)) {}
+  explicit Values(at::ScalarType type)
+      : w(torch::empty({3, 5}, type)), b(torch::empty({1}, type)) {}
   void set(int step) const {
     torch::manual_seed(static_cast<std::uint64_t>(step));
     w.copy_(torch::randn({3, 5}, at::kDouble));

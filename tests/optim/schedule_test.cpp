@@ -11,31 +11,35 @@ namespace {
 
 TEST(LearningRate, ThePapersSchedule) {
   const ScheduleOptions options;
-  for (const auto& [epoch, expected] : std::vector<std::pair<double, double>>{{0, 0.1},
-                                                                              {0.5, 0.25},
-                                                                              {1, 0.4},
-                                                                              {2, 0.7},
-                                                                              {2.5, 0.85},
-                                                                              {4, 1.3},
-                                                                              {4 + 23.0 / 24, 1.5875},
-                                                                              {5, 1.6},
-                                                                              {6, 1.6},
-                                                                              {149, 1.6},
-                                                                              {149 + 23.0 / 24, 1.6},
-                                                                              {150, 0.16},
-                                                                              {249, 0.16},
-                                                                              {250, 0.016},
-                                                                              {299, 0.016}})
+  for (const auto& [epoch, expected] :
+       std::vector<std::pair<double, double>>{{0, 0.1},
+                                              {0.5, 0.25},
+                                              {1, 0.4},
+                                              {2, 0.7},
+                                              {2.5, 0.85},
+                                              {4, 1.3},
+                                              {4 + 23.0 / 24, 1.5875},
+                                              {5, 1.6},
+                                              {6, 1.6},
+                                              {149, 1.6},
+                                              {149 + 23.0 / 24, 1.6},
+                                              {150, 0.16},
+                                              {249, 0.16},
+                                              {250, 0.016},
+                                              {299, 0.016}})
     EXPECT_NEAR(learning_rate(options, epoch), expected, 1e-15) << epoch;
 }
 
 TEST(LearningRate, OtherSchedules) {
   EXPECT_DOUBLE_EQ(learning_rate({.learning_rate = 0.2, .workers = 1, .decay_epochs = {}}, 0), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate({.learning_rate = 0.2, .workers = 1, .decay_epochs = {}}, 999), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate({.learning_rate = 0.2, .workers = 1, .decay_epochs = {}}, 999),
+                   0.2);
   EXPECT_DOUBLE_EQ(
-      learning_rate({.workers = 4, .warmup_epochs = 0, .decay_epochs = {3}, .decay_factor = 2}, 0), 0.4);
+      learning_rate({.workers = 4, .warmup_epochs = 0, .decay_epochs = {3}, .decay_factor = 2}, 0),
+      0.4);
   EXPECT_DOUBLE_EQ(
-      learning_rate({.workers = 4, .warmup_epochs = 0, .decay_epochs = {3}, .decay_factor = 2}, 3), 0.2);
+      learning_rate({.workers = 4, .warmup_epochs = 0, .decay_epochs = {3}, .decay_factor = 2}, 3),
+      0.2);
   // A decay within the warm-up.
   EXPECT_DOUBLE_EQ(learning_rate({.workers = 3, .warmup_epochs = 4, .decay_epochs = {2}}, 2), 0.02);
 }

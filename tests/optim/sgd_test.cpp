@@ -16,8 +16,8 @@ at::Tensor doubles(std::vector<double> values) { return torch::tensor(values, at
 // Expected values from PyTorch 1.13 in Python:
 //   w = torch.tensor([1., -2., .5], dtype=torch.float64, requires_grad=True)
 //   o = torch.optim.SGD([w], lr=0.5, momentum=0.9, nesterov=True, weight_decay=1e-2)
-//   for s in range(3): w.grad = torch.tensor([0.1 * (s + 1), -0.2, 0.3 * s], dtype=torch.float64); o.step();
-//   print(w)
+//   for s in range(3): w.grad = torch.tensor([0.1 * (s + 1), -0.2, 0.3 * s], dtype=torch.float64);
+//   o.step(); print(w)
 TEST(Sgd, PyTorchDdpStepsAsTorchOptimSgd) {
   const std::vector<std::vector<double>> expected = {
       {0.8955, -1.791, 0.49525},
@@ -25,7 +25,8 @@ TEST(Sgd, PyTorchDdpStepsAsTorchOptimSgd) {
       {0.2365227688749999, -1.1222405377499998, -0.49374157868749996}};
   for (const bool fused : {false, true}) {
     const auto w = doubles({1, -2, 0.5}).requires_grad_();
-    Sgd sgd({{"w", w}}, {.implementation = Implementation::ddp, .weight_decay = 1e-2, .fused = fused});
+    Sgd sgd({{"w", w}},
+            {.implementation = Implementation::ddp, .weight_decay = 1e-2, .fused = fused});
     for (int s = 0; s < 3; ++s) {
       sgd.step({doubles({0.1 * (s + 1), -0.2, 0.3 * s})}, 0.5);
       EXPECT_TRUE(w.allclose(doubles(expected[static_cast<std::size_t>(s)]), 1e-14, 1e-15)) << w;
@@ -36,7 +37,8 @@ TEST(Sgd, PyTorchDdpStepsAsTorchOptimSgd) {
 TEST(Sgd, PaperStepsAlongGradientPlusMomentum) {
   for (const bool fused : {false, true}) {
     const auto w = doubles({1});
-    Sgd sgd({{"w", w}}, {.implementation = Implementation::paper, .weight_decay = 0.01, .fused = fused});
+    Sgd sgd({{"w", w}},
+            {.implementation = Implementation::paper, .weight_decay = 0.01, .fused = fused});
     double x = 1;
     double m = 0;
     for (int s = 0; s < 5; ++s) {
@@ -74,8 +76,8 @@ TEST(Sgd, WeightDecayFollowsTheNames) {
 /// Fused and plain over shapes, types and layouts.
 TEST(Sgd, FusedEqualsPlain) {
   torch::manual_seed(1);
-  const std::vector<std::vector<std::int64_t>> shapes = {{},     {0},           {1},         {7},
-                                                         {3, 5}, {16, 3, 3, 3}, {100, 1000}, {5, 0, 2}};
+  const std::vector<std::vector<std::int64_t>> shapes = {
+      {}, {0}, {1}, {7}, {3, 5}, {16, 3, 3, 3}, {100, 1000}, {5, 0, 2}};
   for (const auto type : {at::kFloat, at::kDouble}) {
     for (const auto implementation : {Implementation::ddp, Implementation::paper}) {
       for (const auto& shape : shapes) {
@@ -152,7 +154,8 @@ TEST(Sgd, GoesOnFromSavedState) {
     wrong.visit_state(state);
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("momentum.w"), HasSubstr("[4, 5]"), HasSubstr("[5, 4]")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("momentum.w"), HasSubstr("[4, 5]"), HasSubstr("[5, 4]")));
   }
 }
 

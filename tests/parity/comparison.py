@@ -26,8 +26,12 @@ PRECISIONS = [("float64", LEARNING), ("float32", GENTLE)]
 
 
 def cases(implementation):
-    return [Case(scheme, rank, dtype, rate) for scheme, rank in SCHEMES for dtype, rate in PRECISIONS
-            if implementation == "PyTorch DDP" or scheme != "fp16"]
+    return [
+        Case(scheme, rank, dtype, rate)
+        for scheme, rank in SCHEMES
+        for dtype, rate in PRECISIONS
+        if implementation == "PyTorch DDP" or scheme != "fp16"
+    ]
 
 
 # Open MPI adds up in an order of its own, which depends on sizes; this makes it one order for all elements.
@@ -41,16 +45,33 @@ def run_program(implementation, workers, case, folder, layer=None, in_one_order=
         env["PSGD_MPIRUN_ARGS"] = f"{os.environ.get('PSGD_MPIRUN_ARGS', '')} {ONE_ORDER}"
     start = time.monotonic()
     # One bucket, as in reference_ddp.py.
-    process = program.train(workers, folder, SETTINGS, case.settings(implementation), {"first_bucket_mib": 25},
-                            layer or {}, timeout=1200, env=env)
+    process = program.train(
+        workers,
+        folder,
+        SETTINGS,
+        case.settings(implementation),
+        {"first_bucket_mib": 25},
+        layer or {},
+        timeout=1200,
+        env=env,
+    )
     if process.returncode != 0:
-        raise RuntimeError(f"the program failed with {process.returncode}:\n{process.stderr[-3000:]}")
-    print(f"  program, {implementation}, {workers} workers: {case.label()}, {case.dtype} "
-          f"({time.monotonic() - start:.0f} s)", flush=True)
-    tests = [line for line in program.read_lines(folder, "metrics.jsonl") if line["split"] == "test"]
-    return {"weights": torch.load(folder / "weights.pt"),
-            "losses": [line["loss"] for line in program.read_lines(folder, "batches.jsonl")],
-            "tests": [{key: line[key] for key in ("weights", "correct", "loss")} for line in tests]}
+        raise RuntimeError(
+            f"the program failed with {process.returncode}:\n{process.stderr[-3000:]}"
+        )
+    print(
+        f"  program, {implementation}, {workers} workers: {case.label()}, {case.dtype} "
+        f"({time.monotonic() - start:.0f} s)",
+        flush=True,
+    )
+    tests = [
+        line for line in program.read_lines(folder, "metrics.jsonl") if line["split"] == "test"
+    ]
+    return {
+        "weights": torch.load(folder / "weights.pt"),
+        "losses": [line["loss"] for line in program.read_lines(folder, "batches.jsonl")],
+        "tests": [{key: line[key] for key in ("weights", "correct", "loss")} for line in tests],
+    }
 
 
 def relative(ours, reference):
@@ -90,10 +111,15 @@ class Difference:
         if case.dtype == "float32":
             tolerances = dict.fromkeys(self.MEASURES, FLOAT32_TOLERANCE)
             tolerances["movement"] = FLOAT32_OF_MOVEMENT[case.scheme]
-            tolerances["worst"] = float("inf")  # a bias that began at zero has hardly more than rounding
+            tolerances["worst"] = float(
+                "inf"
+            )  # a bias that began at zero has hardly more than rounding
             images = FLOAT32_IMAGES
-        found = [f"{name} {getattr(self, name):.1e}" for name, limit in tolerances.items()
-                 if not getattr(self, name) <= limit]
+        found = [
+            f"{name} {getattr(self, name):.1e}"
+            for name, limit in tolerances.items()
+            if not getattr(self, name) <= limit
+        ]
         return found + ([f"{self.images} test images"] if self.images > images else [])
 
 
@@ -117,17 +143,33 @@ def compare(ours, reference):
     statistics = sorted(name for name in state if ".running_" in name)
     weights = sorted(state.difference(statistics))
     pair = (ours["weights"], reference["weights"])
-    return Difference(loss_at_20=max(losses[:COMPARED_STEP]), loss=max(losses), weights=distance(*pair, weights),
-                      movement=distance(*pair, weights, reference["initial"]),
-                      worst=max(distance(*pair, [name]) for name in weights), statistics=distance(*pair, statistics),
-                      test_loss=max(relative(a["loss"], b["loss"]) for a, b in tests),
-                      images=max(abs(a["correct"] - b["correct"]) for a, b in tests))
+    return Difference(
+        loss_at_20=max(losses[:COMPARED_STEP]),
+        loss=max(losses),
+        weights=distance(*pair, weights),
+        movement=distance(*pair, weights, reference["initial"]),
+        worst=max(distance(*pair, [name]) for name in weights),
+        statistics=distance(*pair, statistics),
+        test_loss=max(relative(a["loss"], b["loss"]) for a, b in tests),
+        images=max(abs(a["correct"] - b["correct"]) for a, b in tests),
+    )
 
 
 def table(first_columns, rows):
     """Markdown; rows: ((cell, ...), Difference)."""
-    lines = [[*first_columns, "loss to step 20", "loss to the end", "weights", "of the movement", "worst tensor",
-              "BN statistics", "test loss", "test images"]]
+    lines = [
+        [
+            *first_columns,
+            "loss to step 20",
+            "loss to the end",
+            "weights",
+            "of the movement",
+            "worst tensor",
+            "BN statistics",
+            "test loss",
+            "test images",
+        ]
+    ]
     lines.append(["---"] * len(lines[0]))
     for cells, difference in rows:
         measures = [f"{getattr(difference, name):.1e}" for name in Difference.MEASURES]

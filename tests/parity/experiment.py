@@ -61,12 +61,20 @@ class Case:
     rate: float
 
     def label(self):
-        return f"rank {self.rank}" if self.rank else {"fp16": "FP16"}.get(self.scheme, "full precision")
+        return (
+            f"rank {self.rank}"
+            if self.rank
+            else {"fp16": "FP16"}.get(self.scheme, "full precision")
+        )
 
     def settings(self, implementation):
         """For the program, over SETTINGS."""
-        layer = {"implementation": implementation, "scheme": self.scheme, "dtype": self.dtype,
-                 "learning_rate": self.rate}
+        layer = {
+            "implementation": implementation,
+            "scheme": self.scheme,
+            "dtype": self.dtype,
+            "learning_rate": self.rate,
+        }
         if self.rank:
             layer["scheme_options.rank"] = self.rank
         return layer
@@ -86,7 +94,9 @@ class Rules:
 
     exempt: str = r".*\.bn\d+.(weight|bias)"
     first_order: int = 0  # seed of the first epoch's order
-    last_bit: bool = False  # begin with every weight moved to the next number: how far rounding alone leads
+    last_bit: bool = (
+        False  # begin with every weight moved to the next number: how far rounding alone leads
+    )
     start_iteration: int = 0  # steps before compression begins
     warm_start: bool = True
     error_feedback: bool = True
@@ -102,13 +112,20 @@ class Rules:
     average_is_reset: bool = True
 
 
-PYTORCH_DDP = Rules(lookahead=SETTINGS["momentum"], rate_per_batch=False, name_prefix="module.", start_iteration=2)
+PYTORCH_DDP = Rules(
+    lookahead=SETTINGS["momentum"], rate_per_batch=False, name_prefix="module.", start_iteration=2
+)
 PAPER = Rules(lookahead=1.0, rate_per_batch=True, name_prefix="")
 
 
 def changed(rules, changes):
-    return dataclasses.replace(rules, **{key: tuple(value) if isinstance(value, list) else value
-                                         for key, value in changes.items()})
+    return dataclasses.replace(
+        rules,
+        **{
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in changes.items()
+        },
+    )
 
 
 def torch_type(dtype):
@@ -149,7 +166,9 @@ def _read_idx(name, header, count, size):
 
 
 def _load(prefix, count, dtype):
-    pixels = _read_idx(f"{prefix}-images-idx3-ubyte.gz", 16, count, 28 * 28).reshape(count, 1, 28, 28)
+    pixels = _read_idx(f"{prefix}-images-idx3-ubyte.gz", 16, count, 28 * 28).reshape(
+        count, 1, 28, 28
+    )
     labels = _read_idx(f"{prefix}-labels-idx1-ubyte.gz", 8, count, 1)
     padded = np.pad(pixels, ((0, 0), (0, 0), (2, 2), (2, 2)))
     values = torch.from_numpy(padded.copy()).to(torch_type(dtype))
@@ -167,7 +186,10 @@ class Data:
 
 
 def load_data(dtype):
-    return Data(*_load("train", SETTINGS["train_images"], dtype), *_load("t10k", SETTINGS["test_images"], dtype))
+    return Data(
+        *_load("train", SETTINGS["train_images"], dtype),
+        *_load("t10k", SETTINGS["test_images"], dtype),
+    )
 
 
 def share(rules, epoch, worker, workers):
@@ -190,8 +212,10 @@ class PlainSgd:
     """m = momentum m + g; the step goes along g + lookahead m. Weight decay is added to g."""
 
     def __init__(self, named_parameters, rules):
-        self.items = [(parameter, SETTINGS["weight_decay"] if has_weight_decay(rules, name) else 0.0)
-                      for name, parameter in named_parameters]
+        self.items = [
+            (parameter, SETTINGS["weight_decay"] if has_weight_decay(rules, name) else 0.0)
+            for name, parameter in named_parameters
+        ]
         self.momenta = [None] * len(self.items)
         self.lookahead = rules.lookahead
 

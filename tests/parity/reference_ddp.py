@@ -26,7 +26,9 @@ def ordered_fp16_hook(rules, bucket):
     """fp16_compress_hook, but the halves are added in a given order of the workers, each sum rounded to half."""
     workers = dist.get_world_size()
     gradient = bucket.buffer()
-    half = gradient.half().div_(workers) if rules.cast_before_division else (gradient / workers).half()
+    half = (
+        gradient.half().div_(workers) if rules.cast_before_division else (gradient / workers).half()
+    )
     halves = [torch.empty_like(half) for _ in range(workers)]
     dist.all_gather(halves, half)
     total = halves[rules.half_order[0]]
@@ -44,8 +46,13 @@ def register_hook(ddp, case, rules):
         ddp.register_comm_hook(dist.group.WORLD, default_hooks.fp16_compress_hook)
     elif case.scheme == "powersgd":
         state = powerSGD_hook.PowerSGDState(
-            process_group=None, matrix_approximation_rank=case.rank, start_powerSGD_iter=rules.start_iteration,
-            use_error_feedback=rules.error_feedback, warm_start=rules.warm_start, random_seed=rules.random_seed)
+            process_group=None,
+            matrix_approximation_rank=case.rank,
+            start_powerSGD_iter=rules.start_iteration,
+            use_error_feedback=rules.error_feedback,
+            warm_start=rules.warm_start,
+            random_seed=rules.random_seed,
+        )
         ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
 
@@ -53,8 +60,13 @@ class TorchSgd:
     """torch.optim.SGD with nesterov=True, weight decay by the names of DistributedDataParallel's parameters."""
 
     def __init__(self, named_parameters, rules):
-        groups = [{"params": [p], "weight_decay": SETTINGS["weight_decay"] * experiment.has_weight_decay(rules, name)}
-                  for name, p in named_parameters]
+        groups = [
+            {
+                "params": [p],
+                "weight_decay": SETTINGS["weight_decay"] * experiment.has_weight_decay(rules, name),
+            }
+            for name, p in named_parameters
+        ]
         self.sgd = torch.optim.SGD(groups, lr=1.0, momentum=SETTINGS["momentum"], nesterov=True)
 
     def step(self, _, rate):
@@ -73,7 +85,8 @@ def train(worker, workers, case, rules):
     ddp = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=ONE_BUCKET >> 20)
     register_hook(ddp, case, rules)
     optimiser = (TorchSgd if rules.lookahead == SETTINGS["momentum"] else experiment.PlainSgd)(
-        model.named_parameters(), rules)
+        model.named_parameters(), rules
+    )
     losses, tests = [], []
     for epoch in range(SETTINGS["epochs"]):
         mine = experiment.share(rules, epoch, worker, workers)
@@ -82,18 +95,25 @@ def train(worker, workers, case, rules):
             model.zero_grad(set_to_none=True)
             loss = torch.nn.functional.cross_entropy(ddp(images), labels)
             loss.backward()
-            optimiser.step([p.grad for p in model.parameters()],
-                           experiment.rate_of_batch(rules, case.rate, workers, epoch, batch))
+            optimiser.step(
+                [p.grad for p in model.parameters()],
+                experiment.rate_of_batch(rules, case.rate, workers, epoch, batch),
+            )
             losses.append(loss.item())
         tests.append(experiment.count_right(model, data.test_images, data.test_labels))
     sizes = ddp._get_ddp_logging_data().get("rebuilt_bucket_sizes", "")
     assert sizes.isdigit(), f"expected one bucket, found sizes '{sizes}'"
     everyones = [None] * workers
     dist.all_gather_object(everyones, (losses, tests))
-    return {"initial": initial, "weights": experiment.copy_state(model),
-            "losses": [sum(step) / workers for step in zip(*(losses for losses, _ in everyones))],
-            "tests": [{"weights": "last", "correct": right, "loss": loss / SETTINGS["test_images"]}
-                      for right, loss in everyones[rules.tested_worker][1]]}
+    return {
+        "initial": initial,
+        "weights": experiment.copy_state(model),
+        "losses": [sum(step) / workers for step in zip(*(losses for losses, _ in everyones))],
+        "tests": [
+            {"weights": "last", "correct": right, "loss": loss / SETTINGS["test_images"]}
+            for right, loss in everyones[rules.tested_worker][1]
+        ],
+    }
 
 
 def work(worker, workers, runs, output, store):
@@ -101,7 +121,9 @@ def work(worker, workers, runs, output, store):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=worker, world_size=workers)
     results = {}
     for name, (case, changes) in runs.items():
-        results[name] = train(worker, workers, Case(**case), experiment.changed(PYTORCH_DDP, changes))
+        results[name] = train(
+            worker, workers, Case(**case), experiment.changed(PYTORCH_DDP, changes)
+        )
         if worker == 0:
             print(f"  PyTorch, {workers} workers: {name}", flush=True)
     if worker == 0:

@@ -87,7 +87,9 @@ class RankReducer:
         rows, columns = like.shape
         generator = torch.Generator()
         generator.manual_seed(int(self.random.randint(1_000_000_000)))
-        return torch.randn(columns, min(rows, columns, self.rank), generator=generator, dtype=like.dtype)
+        return torch.randn(
+            columns, min(rows, columns, self.rank), generator=generator, dtype=like.dtype
+        )
 
 
 class RunningAverage:
@@ -128,7 +130,9 @@ def test_all(rules, models, data, weights):
     right, loss = 0, 0.0
     for worker in range(workers):
         model = models[worker if rules.own_statistics else 0]
-        counted = experiment.count_right(model, data.test_images[worker::workers], data.test_labels[worker::workers])
+        counted = experiment.count_right(
+            model, data.test_images[worker::workers], data.test_labels[worker::workers]
+        )
         right, loss = right + counted[0], loss + counted[1]
     return {"weights": weights, "correct": right, "loss": loss / SETTINGS["test_images"]}
 
@@ -157,10 +161,19 @@ def train(workers, case, rules):
                 gradients.append(torch.autograd.grad(loss, list(one.parameters())))
                 step_losses.append(loss.item())
             losses.append(sum(step_losses) / workers)
-            optimiser.step(reducer.reduce(gradients),
-                           experiment.rate_of_batch(rules, case.rate, workers, epoch, batch))
+            optimiser.step(
+                reducer.reduce(gradients),
+                experiment.rate_of_batch(rules, case.rate, workers, epoch, batch),
+            )
             for average in averages:
                 average.update()
         tests.append(test_all(rules, models, data, "last"))
-        tests.append(test_all(rules, [average.averaged_model() for average in averages], data, "runavg"))
-    return {"initial": initial, "weights": experiment.copy_state(model), "losses": losses, "tests": tests}
+        tests.append(
+            test_all(rules, [average.averaged_model() for average in averages], data, "runavg")
+        )
+    return {
+        "initial": initial,
+        "weights": experiment.copy_state(model),
+        "losses": losses,
+        "tests": tests,
+    }

@@ -15,13 +15,21 @@ from program import EXPERIMENTS, PROGRAM, ROOT, command, read_lines, read_run, t
 
 PAGE = ROOT / "harness" / "records" / "NUMBERS.md"
 # Long enough to be interrupted.
-LENGTH = {"batch_size": 32, "batches_per_epoch": 4, "epochs": 15, "test_every": 15, "checkpoint_every_epochs": 5}
+LENGTH = {
+    "batch_size": 32,
+    "batches_per_epoch": 4,
+    "epochs": 15,
+    "test_every": 15,
+    "checkpoint_every_epochs": 5,
+}
 
 # Members whose names are data, not keys: phases have a table of their own, and each scheme and data set names its own
 # counters and options; the settings are defined by `powersgd-bench train --help`.
-OPEN = {"run.json": {"config": None, "counters": None, "phases": "PHASE"},
-        "batches.jsonl": {"microseconds": "PHASE"},
-        "results.json": {"jobs": "JOB", "configs": "JOB"}}
+OPEN = {
+    "run.json": {"config": None, "counters": None, "phases": "PHASE"},
+    "batches.jsonl": {"microseconds": "PHASE"},
+    "results.json": {"jobs": "JOB", "configs": "JOB"},
+}
 CONFIG_KEYS_OF_ITS_OWN = {"optimizer_reducer_rank", "fp16_compression", "label"}
 
 
@@ -88,18 +96,30 @@ class NumbersPageTest(unittest.TestCase):
             process = train(2, output, EXPERIMENTS[number])
             assert process.returncode == 0, process.stderr[-3000:]
             cls.runs.append(output)
-        subprocess.run([str(PROGRAM), "export", *map(str, cls.runs), "--out", str(cls.path / "export")], check=True,
-                       capture_output=True, timeout=60)
+        subprocess.run(
+            [str(PROGRAM), "export", *map(str, cls.runs), "--out", str(cls.path / "export")],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
 
     @classmethod
     def interrupted_and_resumed(cls, name, experiment):
         """A run whose records hold what a resumed one adds."""
         output = cls.path / name
-        with subprocess.Popen(command(2, output, experiment, LENGTH), stderr=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            command(2, output, experiment, LENGTH),
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        ) as process:
             deadline = time.monotonic() + 300
-            while not (output / "batches.jsonl").is_file() or not (output / "batches.jsonl").stat().st_size:
-                assert process.poll() is None and time.monotonic() < deadline, "no batch was recorded"
+            while (
+                not (output / "batches.jsonl").is_file()
+                or not (output / "batches.jsonl").stat().st_size
+            ):
+                assert process.poll() is None and time.monotonic() < deadline, (
+                    "no batch was recorded"
+                )
                 time.sleep(0.02)
             process.send_signal(signal.SIGUSR1)
             assert process.wait(300) == 75, "a stopped run must exit with 75"
@@ -120,13 +140,20 @@ class NumbersPageTest(unittest.TestCase):
         self.check("run.json", [read_run(run) for run in self.runs])
 
     def test_batches(self):
-        self.check("batches.jsonl", sum((read_lines(run, "batches.jsonl") for run in self.runs), []))
+        self.check(
+            "batches.jsonl", sum((read_lines(run, "batches.jsonl") for run in self.runs), [])
+        )
 
     def test_metrics(self):
-        self.check("metrics.jsonl", sum((read_lines(run, "metrics.jsonl") for run in self.runs), []))
+        self.check(
+            "metrics.jsonl", sum((read_lines(run, "metrics.jsonl") for run in self.runs), [])
+        )
 
     def test_timing_results(self):
-        self.check("timingResults.json", json.loads((self.path / "export" / "timingResults.json").read_text()))
+        self.check(
+            "timingResults.json",
+            json.loads((self.path / "export" / "timingResults.json").read_text()),
+        )
 
     def test_results(self):
         results = json.loads((self.path / "export" / "results.json").read_text())
@@ -136,10 +163,16 @@ class NumbersPageTest(unittest.TestCase):
         wanted |= set().union(*results["data"])
         wanted |= {entry["measurement"] for entry in results["data"]}
         wanted |= set().union(*results["jobs"].values())
-        others = {key for config in results["configs"].values() for key in config
-                  if key.split(".")[0] not in settings and not key.startswith("scheme_options.")}
+        others = {
+            key
+            for config in results["configs"].values()
+            for key in config
+            if key.split(".")[0] not in settings and not key.startswith("scheme_options.")
+        }
         wanted |= others
-        self.assertEqual(sorted(wanted - spans(text)), [], f"{PAGE.name} does not define these of results.json")
+        self.assertEqual(
+            sorted(wanted - spans(text)), [], f"{PAGE.name} does not define these of results.json"
+        )
 
 
 if __name__ == "__main__":

@@ -56,20 +56,32 @@ class PaperParityTest(unittest.TestCase):
         for name, (case, changes) in FAULTS.items():
             wanted[2, f"{name}, float64"] = (case, changes)
             wanted[2, f"{name}, float32"] = (case.gentle(), changes)
-        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-            running = {key: pool.submit(run_reference, key[1], key[0], *case) for key, case in wanted.items()}
+        with concurrent.futures.ProcessPoolExecutor(
+            2, multiprocessing.get_context("spawn")
+        ) as pool:
+            running = {
+                key: pool.submit(run_reference, key[1], key[0], *case)
+                for key, case in wanted.items()
+            }
             cls.references = {key: future.result() for key, future in running.items()}
 
     def program(self, workers, case):
         key = (workers, case)
         if key not in self.ours:
-            self.ours[key] = run_program(IMPLEMENTATION, workers, case, self.folder / f"run-{len(self.ours)}")
+            self.ours[key] = run_program(
+                IMPLEMENTATION, workers, case, self.folder / f"run-{len(self.ours)}"
+            )
         return self.ours[key]
 
     def test_initial_weights_are_bit_identical(self):
         for dtype in ("float32", "float64"):
-            ours = run_program(IMPLEMENTATION, 2, Case("full-precision", 0, dtype, 0.0), self.folder / f"first-{dtype}",
-                               layer={"epochs": 1, "batches_per_epoch": 1, "decay_epochs": []})
+            ours = run_program(
+                IMPLEMENTATION,
+                2,
+                Case("full-precision", 0, dtype, 0.0),
+                self.folder / f"first-{dtype}",
+                layer={"epochs": 1, "batches_per_epoch": 1, "decay_epochs": []},
+            )
             for name, expected in make_model(dtype).named_parameters():
                 self.assertTrue(torch.equal(ours["weights"][name], expected), f"{dtype} {name}")
 
@@ -80,7 +92,9 @@ class PaperParityTest(unittest.TestCase):
                 name = f"{case.label()}, {case.dtype}"
                 difference = compare(self.program(workers, case), self.references[workers, name])
                 rows.append(((case.label(), workers, case.dtype), difference))
-                failures += [f"{name}, {workers} workers: {found}" for found in difference.outside(case)]
+                failures += [
+                    f"{name}, {workers} workers: {found}" for found in difference.outside(case)
+                ]
         print("\n" + table(("scheme", "workers", "type"), rows), flush=True)
         self.assertEqual(failures, [])
 
@@ -89,12 +103,20 @@ class PaperParityTest(unittest.TestCase):
         which less than a tenth is left. Where runs part, the first difference must be of that size."""
         for workers in WORKER_COUNTS:
             for case in (RANK_2, RANK_4):
-                ours, plain = self.program(workers, case), self.references[workers, f"{case.label()}, plain"]
+                ours, plain = (
+                    self.program(workers, case),
+                    self.references[workers, f"{case.label()}, plain"],
+                )
                 apart = [relative(a, b) for a, b in zip(ours["losses"], plain["losses"])]
                 first = next((i for i, value in enumerate(apart) if value > 1e-12), None)
-                print(f"  plain Gram-Schmidt, {workers} workers, {case.label()}: "
-                      + ("no difference" if first is None else
-                         f"first differs at step {first + 1}, by {apart[first]:.1e}; largest {max(apart):.1e}"))
+                print(
+                    f"  plain Gram-Schmidt, {workers} workers, {case.label()}: "
+                    + (
+                        "no difference"
+                        if first is None
+                        else f"first differs at step {first + 1}, by {apart[first]:.1e}; largest {max(apart):.1e}"
+                    )
+                )
                 if first is not None:
                     self.assertLess(apart[first], 1e-7)
 
@@ -102,7 +124,9 @@ class PaperParityTest(unittest.TestCase):
         rows = []
         for name, (case, _) in FAULTS.items():
             for one in (case, case.gentle()):
-                difference = compare(self.program(2, one), self.references[2, f"{name}, {one.dtype}"])
+                difference = compare(
+                    self.program(2, one), self.references[2, f"{name}, {one.dtype}"]
+                )
                 rows.append(((name, one.label(), one.dtype), difference))
                 if one.dtype == "float64" or name in SEEN_IN_FLOAT32:
                     with self.subTest(name, dtype=one.dtype):

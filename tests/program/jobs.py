@@ -13,7 +13,10 @@ import unittest
 from program import PATIENCE, PROGRAM, command
 
 FAULTY = pathlib.Path(
-    os.environ.get("PSGD_FAULTY_PROGRAM", PROGRAM.parent / "tests" / "program" / "faulty_program" / "faulty-bench")
+    os.environ.get(
+        "PSGD_FAULTY_PROGRAM",
+        PROGRAM.parent / "tests" / "program" / "faulty_program" / "faulty-bench",
+    )
 )
 HOST = socket.gethostname()
 
@@ -31,13 +34,21 @@ def faulty_command(workers, output, *layers, flags=()):
 
 
 def run(arguments, fault="", timeout=300 * PATIENCE):
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=timeout, check=False,
-                          env={**os.environ, "PSGD_FAULT": fault})
+    return subprocess.run(
+        arguments,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, "PSGD_FAULT": fault},
+    )
 
 
 def error_lines(process):
     """The program's own error messages; mpirun's remarks do not count."""
-    lines = [line.lstrip("\0 ") for line in process.stderr.splitlines()]  # Open MPI 5 sets a zero before some
+    lines = [
+        line.lstrip("\0 ") for line in process.stderr.splitlines()
+    ]  # Open MPI 5 sets a zero before some
     return [line for line in lines if line.startswith(("error:", "terminate called"))]
 
 

@@ -6,7 +6,9 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAM = pathlib.Path(os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench"))
+PROGRAM = pathlib.Path(
+    os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench")
+)
 LAUNCH = ROOT / "scripts" / "launch.sh"
 # How much longer than usual everything may take: sanitizers are slow.
 PATIENCE = float(os.environ.get("PSGD_TEST_PATIENCE", "1"))
@@ -32,9 +34,15 @@ SMALL = {
 EXPERIMENTS = [
     {"implementation": "PyTorch DDP", "scheme": "full-precision"},
     {"implementation": "PyTorch DDP", "scheme": "fp16"},
-    *({"implementation": "PyTorch DDP", "scheme": "powersgd", "scheme_options.rank": rank} for rank in (1, 2, 4)),
+    *(
+        {"implementation": "PyTorch DDP", "scheme": "powersgd", "scheme_options.rank": rank}
+        for rank in (1, 2, 4)
+    ),
     {"implementation": "Paper", "scheme": "full-precision"},
-    *({"implementation": "Paper", "scheme": "powersgd", "scheme_options.rank": rank} for rank in (1, 2, 4)),
+    *(
+        {"implementation": "Paper", "scheme": "powersgd", "scheme_options.rank": rank}
+        for rank in (1, 2, 4)
+    ),
 ]
 
 
@@ -50,14 +58,28 @@ def settings(workers, *layers):
 
 
 def command(workers, output, *layers, flags=()):
-    return [str(LAUNCH), str(workers), str(PROGRAM), "train", "--output", str(output), *flags,
-            *settings(workers, *layers)]
+    return [
+        str(LAUNCH),
+        str(workers),
+        str(PROGRAM),
+        "train",
+        "--output",
+        str(output),
+        *flags,
+        *settings(workers, *layers),
+    ]
 
 
 def train(workers, output, *layers, flags=(), timeout=300 * PATIENCE, env=None):
     """Runs to the end; returns the finished process with its output as text."""
-    return subprocess.run(command(workers, output, *layers, flags=flags), capture_output=True, text=True,
-                          timeout=timeout, env={**os.environ, **(env or {})}, check=False)
+    return subprocess.run(
+        command(workers, output, *layers, flags=flags),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **(env or {})},
+        check=False,
+    )
 
 
 def read_run(folder):

@@ -15,7 +15,9 @@ LIMIT_SECONDS = 60 * PATIENCE
 RECORD = 1 + 3 * 32 * 32
 FILE_BYTES = 10000 * RECORD
 # To root every file is readable, unless it gives that privilege up.
-WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+WITHOUT_PRIVILEGE = (
+    ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+)
 
 
 class BadInputTest(JobTest):
@@ -24,8 +26,18 @@ class BadInputTest(JobTest):
         folder = self.path / f"run-{time.monotonic_ns()}"
         line = command(2, folder, *layers)
         if config is not None:
-            line = [str(LAUNCH), "2", str(PROGRAM), "train", "--output", str(folder), "--config", str(config),
-                    "--set", "n_workers=2"]
+            line = [
+                str(LAUNCH),
+                "2",
+                str(PROGRAM),
+                "train",
+                "--output",
+                str(folder),
+                "--config",
+                str(config),
+                "--set",
+                "n_workers=2",
+            ]
         start = time.monotonic()
         process = run([*before, *line, *arguments])
         self.assertLess(time.monotonic() - start, LIMIT_SECONDS)
@@ -55,8 +67,12 @@ class DataTest(BadInputTest):
         if name:
             (data / name).unlink()
             spoil(data / name)
-        return self.refused(status, parts, {"dataset": "cifar10", "data_dir": str(data), "train_images": 64},
-                            before=before)
+        return self.refused(
+            status,
+            parts,
+            {"dataset": "cifar10", "data_dir": str(data), "train_images": 64},
+            before=before,
+        )
 
     @staticmethod
     def of_size(size):
@@ -81,17 +97,33 @@ class DataTest(BadInputTest):
 
     def test_damaged_files(self):
         cases = {
-            "cut": (("data_batch_3.bin has 30729999 bytes, but should have 30730000", "it is cut"),
-                    "data_batch_3.bin", self.of_size(FILE_BYTES - 1)),
+            "cut": (
+                ("data_batch_3.bin has 30729999 bytes, but should have 30730000", "it is cut"),
+                "data_batch_3.bin",
+                self.of_size(FILE_BYTES - 1),
+            ),
             "empty": (("test_batch.bin has 0 bytes",), "test_batch.bin", self.of_size(0)),
-            "too long": (("data_batch_5.bin has 30733073 bytes", "too long"), "data_batch_5.bin",
-                         self.of_size(FILE_BYTES + RECORD)),
-            "missing": (("data_batch_2.bin", "No such file"), "data_batch_2.bin", lambda path: None),
-            "folder": (("data_batch_1.bin", "it is a folder, but a file was expected"), "data_batch_1.bin",
-                       lambda path: path.mkdir()),
+            "too long": (
+                ("data_batch_5.bin has 30733073 bytes", "too long"),
+                "data_batch_5.bin",
+                self.of_size(FILE_BYTES + RECORD),
+            ),
+            "missing": (
+                ("data_batch_2.bin", "No such file"),
+                "data_batch_2.bin",
+                lambda path: None,
+            ),
+            "folder": (
+                ("data_batch_1.bin", "it is a folder, but a file was expected"),
+                "data_batch_1.bin",
+                lambda path: path.mkdir(),
+            ),
             "pipe": (("data_batch_1.bin", "not a regular file"), "data_batch_1.bin", os.mkfifo),
-            "label": (("data_batch_4.bin: record 9999", "has label 10, but labels are 0 to 9"), "data_batch_4.bin",
-                      self.with_label(9999, 10)),
+            "label": (
+                ("data_batch_4.bin: record 9999", "has label 10, but labels are 0 to 9"),
+                "data_batch_4.bin",
+                self.with_label(9999, 10),
+            ),
         }
         for case, (parts, name, spoil) in cases.items():
             with self.subTest(case):
@@ -102,20 +134,37 @@ class DataTest(BadInputTest):
             self.of_size(FILE_BYTES)(path)
             path.chmod(0)
 
-        self.spoiled(FAILED, ("data_batch_2.bin", "Permission denied"), "data_batch_2.bin", make,
-                     before=WITHOUT_PRIVILEGE)
+        self.spoiled(
+            FAILED,
+            ("data_batch_2.bin", "Permission denied"),
+            "data_batch_2.bin",
+            make,
+            before=WITHOUT_PRIVILEGE,
+        )
 
     def test_no_such_folder(self):
-        self.refused(FAILED, ("neither /nowhere nor its subfolder",), {"dataset": "cifar10", "data_dir": "/nowhere"})
+        self.refused(
+            FAILED,
+            ("neither /nowhere nor its subfolder",),
+            {"dataset": "cifar10", "data_dir": "/nowhere"},
+        )
         self.refused(FAILED, ("data set cifar10 needs data_dir",), {"dataset": "cifar10"})
 
     def test_fashion_mnist_that_is_none(self):
         data = self.path / "fashion"
         data.mkdir()
-        for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                     "t10k-labels-idx1-ubyte"):
+        for name in (
+            "train-images-idx3-ubyte",
+            "train-labels-idx1-ubyte",
+            "t10k-images-idx3-ubyte",
+            "t10k-labels-idx1-ubyte",
+        ):
             (data / name).write_bytes(b"\0" * 5000)
-        self.refused(FAILED, ("train-images-idx3-ubyte",), {"dataset": "fashion-mnist", "data_dir": str(data)})
+        self.refused(
+            FAILED,
+            ("train-images-idx3-ubyte",),
+            {"dataset": "fashion-mnist", "data_dir": str(data)},
+        )
 
 
 class ConfigTest(BadInputTest):
@@ -134,9 +183,12 @@ class ConfigTest(BadInputTest):
             '{"batch_size": 0}': ("'batch_size' is 0, but must lie in",),
             '{"epochs": 99999999999999999999}': ("'epochs' must be a whole number",),
             '{"scheme": "topk"}': ("scheme 'topk'",),
-            '{"implementation": "paper"}': ("'implementation' is \"paper\", which it cannot be", "Paper"),
+            '{"implementation": "paper"}': (
+                "'implementation' is \"paper\", which it cannot be",
+                "Paper",
+            ),
             '{"extends": "config.json"}': ("goes round in a circle",),
-            '[1, 2]': ("expected a JSON object",),
+            "[1, 2]": ("expected a JSON object",),
             '{"epochs": 1': ("parse error",),
             "\0\0\0": ("parse error",),
             "": ("parse error",),
@@ -154,8 +206,14 @@ class ConfigTest(BadInputTest):
     def test_contradictions(self):
         cases = (
             ({"train_images": 1}, ("n_workers is 2, but there are only 1 training images",)),
-            ({"batch_size": 129}, ("batch_size is 129", "256 training images over 2 workers is 128")),
-            ({"dataset": "synthetic", "train_images": 0, "batch_size": 5000}, ("batch_size is 5000",)),
+            (
+                {"batch_size": 129},
+                ("batch_size is 129", "256 training images over 2 workers is 128"),
+            ),
+            (
+                {"dataset": "synthetic", "train_images": 0, "batch_size": 5000},
+                ("batch_size is 5000",),
+            ),
             ({"batches_per_epoch": 33}, ("batches_per_epoch is 33", "only 32 whole batches")),
             ({"decay_epochs": [1, 2]}, ("decay_epochs holds 2, but the last of 2 epochs is 1",)),
             ({"implementation": "Paper", "scheme": "fp16"}, ("exists in PyTorch DDP only",)),
@@ -189,17 +247,25 @@ class CommandLineTest(BadInputTest):
         self.assertFalse((self.path / "run").exists())
 
     def test_mistyped_settings(self):
-        for setting, part in (("epohcs=3", "unknown key 'epohcs'"), ("epochs", "expected key=value"),
-                              ("=3", "expected key=value"), ("learning_rate=nan", "'learning_rate' must be a number"),
-                              ("seed=-1", "'seed' is -1, but must lie in")):
+        for setting, part in (
+            ("epohcs=3", "unknown key 'epohcs'"),
+            ("epochs", "expected key=value"),
+            ("=3", "expected key=value"),
+            ("learning_rate=nan", "'learning_rate' must be a number"),
+            ("seed=-1", "'seed' is -1, but must lie in"),
+        ):
             with self.subTest(setting):
                 self.refused(USAGE, (part,), arguments=("--set", setting))
 
     def test_output(self):
         file = self.path / "file"
         file.write_text("not a folder")
-        for output, status, part in ((file, FAILED, "file"), (self.path / "file" / "run", FAILED, "file/run"),
-                                     (self.path, USAGE, "never overwritten"), ("", USAGE, "no output folder")):
+        for output, status, part in (
+            (file, FAILED, "file"),
+            (self.path / "file" / "run", FAILED, "file/run"),
+            (self.path, USAGE, "never overwritten"),
+            ("", USAGE, "no output folder"),
+        ):
             with self.subTest(output):
                 process = run(command(2, output))
                 self.assert_status(process, status)

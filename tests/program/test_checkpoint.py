@@ -17,7 +17,9 @@ class CheckpointTest(JobTest):
             with self.subTest(EXPERIMENTS[number]):
                 folder = self.path / str(number)
                 layer = {"epochs": 2, "batches_per_epoch": 10, **EXPERIMENTS[number]}
-                self.assert_status(run(faulty_command(3, folder, layer), "forward stop 0 4"), INTERRUPTED)
+                self.assert_status(
+                    run(faulty_command(3, folder, layer), "forward stop 0 4"), INTERRUPTED
+                )
                 self.check(next((folder / "checkpoint").iterdir()))
 
     def check(self, checkpoint):
@@ -30,7 +32,10 @@ class CheckpointTest(JobTest):
             self.assertFalse(set(state) & set(shared))
         for key, value in states[0].items():
             same = torch.equal if isinstance(value, torch.Tensor) else operator.eq
-            self.assertFalse(all(same(value, state[key]) for state in states[1:]), f"{key} is the same everywhere")
+            self.assertFalse(
+                all(same(value, state[key]) for state in states[1:]),
+                f"{key} is the same everywhere",
+            )
             if isinstance(value, torch.Tensor):
                 self.assertTrue(key.startswith(OWN), key)
 

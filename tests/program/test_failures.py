@@ -6,12 +6,29 @@ import subprocess
 import time
 import unittest
 
-from jobs import (FAILED, FINISHED, HOST, INTERRUPTED, USAGE, JobTest, error_lines, faulty_command, run, strict_json,
-                  wait_until, whole_lines)
+from jobs import (
+    FAILED,
+    FINISHED,
+    HOST,
+    INTERRUPTED,
+    USAGE,
+    JobTest,
+    error_lines,
+    faulty_command,
+    run,
+    strict_json,
+    wait_until,
+    whole_lines,
+)
 from program import PATIENCE, command, read_run
 
 LIMIT_SECONDS = 30 * PATIENCE
-PHASES = {"load": "loading", "forward": "forward and backward", "reduce": "forward and backward", "test": "test"}
+PHASES = {
+    "load": "loading",
+    "forward": "forward and backward",
+    "reduce": "forward and backward",
+    "test": "test",
+}
 # In mid-step is the third step: PyTorch DDP has its final buckets by then.
 NUMBERS = {"load": 1, "forward": 3, "reduce": 3, "test": 1}
 TOLD = {
@@ -27,19 +44,28 @@ TOLD = {
 class FailureTest(JobTest):
     def fails(self, place, action, worker=1, workers=3, implementation="PyTorch DDP"):
         folder = self.path / f"{place}-{action}-{worker}"
-        settings = {"implementation": implementation, "scheme": "faulty", "watchdog_seconds": 5,
-                    "test_batch_size": 5}
+        settings = {
+            "implementation": implementation,
+            "scheme": "faulty",
+            "watchdog_seconds": 5,
+            "test_batch_size": 5,
+        }
         start = time.monotonic()
-        process = run(faulty_command(workers, folder, settings), f"{place} {action} {worker} {NUMBERS[place]}")
+        process = run(
+            faulty_command(workers, folder, settings), f"{place} {action} {worker} {NUMBERS[place]}"
+        )
         self.assertLess(time.monotonic() - start, LIMIT_SECONDS)
         self.assertNotIn(process.returncode, (FINISHED, USAGE, INTERRUPTED), process.stderr)
-        message = self.assert_one_message(process, f"worker {worker} on {HOST}", f"in phase '{PHASES[place]}'",
-                                          TOLD[action])
+        message = self.assert_one_message(
+            process, f"worker {worker} on {HOST}", f"in phase '{PHASES[place]}'", TOLD[action]
+        )
         record = strict_json((folder / "run.json").read_text())
         self.assertEqual(record["status"], "failed")
         self.assertEqual("error: " + record["message"], message)
         self.assertIsNotNone(record["ended"])
-        self.assertEqual({p.name for p in folder.iterdir()}, {"run.json", "metrics.jsonl", "batches.jsonl"})
+        self.assertEqual(
+            {p.name for p in folder.iterdir()}, {"run.json", "metrics.jsonl", "batches.jsonl"}
+        )
         lines = whole_lines(folder / "batches.jsonl")
         self.assertEqual([line["step"] for line in lines], list(range(1, len(lines) + 1)))
         self.assertEqual(len(lines) > 0, place != "load", "lines from before the failure are kept")
@@ -64,12 +90,22 @@ class FailureTest(JobTest):
         self.each_place("stall")
 
     def test_worker_0_fails(self):
-        for place, action in (("load", "throw"), ("forward", "kill"), ("reduce", "stall"), ("test", "vanish")):
+        for place, action in (
+            ("load", "throw"),
+            ("forward", "kill"),
+            ("reduce", "stall"),
+            ("test", "vanish"),
+        ):
             with self.subTest(place=place, action=action):
                 self.fails(place, action, worker=0)
 
     def test_in_the_papers_loop(self):
-        for place, action in (("reduce", "throw"), ("reduce", "exit"), ("reduce", "kill"), ("forward", "stall")):
+        for place, action in (
+            ("reduce", "throw"),
+            ("reduce", "exit"),
+            ("reduce", "kill"),
+            ("forward", "stall"),
+        ):
             with self.subTest(place=place, action=action):
                 self.fails(place, action, implementation="Paper", workers=2)
 
@@ -84,17 +120,29 @@ class FailureTest(JobTest):
         process = run(faulty_command(3, folder, {"watchdog_seconds": 5}), "forward freeze 1 3")
         self.assertLess(time.monotonic() - start, LIMIT_SECONDS)
         self.assert_status(process, FAILED)
-        self.assert_one_message(process, f" on {HOST}", "in phase 'forward and backward'", "no progress for 10 s",
-                                "it waits for another worker")
+        self.assert_one_message(
+            process,
+            f" on {HOST}",
+            "in phase 'forward and backward'",
+            "no progress for 10 s",
+            "it waits for another worker",
+        )
         self.assertEqual(read_run(folder)["status"], "failed")
 
     def test_ended_by_the_launcher(self):
         """The second signal to launch.sh ends mpirun, which sends SIGTERM to the workers and then kills them."""
         folder = self.path / "ended"
         process = subprocess.Popen(
-            faulty_command(2, folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PSGD_FAULT": "forward stall -1 3",
-                 "PSGD_MPIRUN_ARGS": "--mca odls_base_sigkill_timeout 5"})
+            faulty_command(2, folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PSGD_FAULT": "forward stall -1 3",
+                "PSGD_MPIRUN_ARGS": "--mca odls_base_sigkill_timeout 5",
+            },
+        )
         lines = folder / "batches.jsonl"
         self.assertTrue(wait_until(lambda: lines.exists() and lines.stat().st_size > 0, 120))
         process.send_signal(signal.SIGTERM)
@@ -104,7 +152,9 @@ class FailureTest(JobTest):
         self.assertNotIn(process.returncode, (FINISHED, INTERRUPTED), stderr)
         record = read_run(folder)
         self.assertEqual(record["status"], "failed")
-        self.assertIn("ended by the launcher (SIGTERM), in phase 'forward and backward'", record["message"])
+        self.assertIn(
+            "ended by the launcher (SIGTERM), in phase 'forward and backward'", record["message"]
+        )
 
     def test_all_workers_fail_at_once(self):
         folder = self.path / "all"
@@ -130,9 +180,16 @@ class FailureTest(JobTest):
             (data / name).touch()
             os.truncate(data / name, 10000 * 3073)
         folder = self.path / "run"
-        layer = {"dataset": "cifar10", "data_dir": str(data), "train_images": 0, "batches_per_epoch": 0,
-                 "model": "linear"}
-        process = subprocess.Popen(command(3, folder, layer), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        layer = {
+            "dataset": "cifar10",
+            "data_dir": str(data),
+            "train_images": 0,
+            "batches_per_epoch": 0,
+            "model": "linear",
+        }
+        process = subprocess.Popen(
+            command(3, folder, layer), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         lines = folder / "batches.jsonl"
         self.assertTrue(wait_until(lambda: lines.exists() and lines.stat().st_size > 0, 120))
         for name in names:
@@ -140,7 +197,9 @@ class FailureTest(JobTest):
         _, stderr = process.communicate(timeout=120 * PATIENCE)
         process.stderr = stderr
         self.assert_status(process, FAILED)
-        self.assert_one_message(process, f" on {HOST}", "data_batch_", "it was cut, or its disk failed")
+        self.assert_one_message(
+            process, f" on {HOST}", "data_batch_", "it was cut, or its disk failed"
+        )
         self.assertEqual(read_run(folder)["status"], "failed")
 
     def test_fails_after_going_on(self):

@@ -19,7 +19,9 @@ import sweep_state  # noqa: E402
 
 
 def files_of(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 def checkpoint_of(folder):
@@ -33,7 +35,12 @@ def rename_part(folder, file, old, new):
         members = [(member, archive.read(member)) for member in archive.namelist()]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, content in members:
-            archive.writestr(name, content.replace(old.encode(), new.encode()) if name.endswith("data.pkl") else content)
+            archive.writestr(
+                name,
+                content.replace(old.encode(), new.encode())
+                if name.endswith("data.pkl")
+                else content,
+            )
     manifest = checkpoint_of(folder) / "manifest.json"
     record = json.loads(manifest.read_text())
     content = path.read_bytes()
@@ -84,13 +91,21 @@ class RefusalTest(JobTest):
         self.refused(USAGE, "is of 2 workers, but 3 were started", workers=3)
 
     def test_another_configuration(self):
-        self.refused(USAGE, "another configuration", "learning_rate is 0.02 here, 0.01 in the checkpoint",
-                     'scheme_options is {"batch', '"rank":1', '"rank":2',
-                     layer={"learning_rate": 0.02, "scheme_options.rank": 1})
+        self.refused(
+            USAGE,
+            "another configuration",
+            "learning_rate is 0.02 here, 0.01 in the checkpoint",
+            'scheme_options is {"batch',
+            '"rank":1',
+            '"rank":2',
+            layer={"learning_rate": 0.02, "scheme_options.rank": 1},
+        )
 
     def test_what_may_differ_is_no_reason_but_being_finished_is(self):
         folder = self.copy()
-        self.assert_status(self.resume(folder, layer={"check_every": 1, "wait": "yield", "threads": 1}), FINISHED)
+        self.assert_status(
+            self.resume(folder, layer={"check_every": 1, "wait": "yield", "threads": 1}), FINISHED
+        )
         before = files_of(folder)
         process = self.resume(folder)
         self.assert_status(process, USAGE)
@@ -99,6 +114,7 @@ class RefusalTest(JobTest):
 
     def test_what_may_differ_is_what_the_sweep_lets_differ(self):
         """Of a checkpoint in which every setting has another value, the refusal names those that matter."""
+
         def change_all(folder):
             manifest = checkpoint_of(folder) / "manifest.json"
             record = json.loads(manifest.read_text())
@@ -111,26 +127,57 @@ class RefusalTest(JobTest):
         self.assertEqual(settings - named, sweep_state.FREE_SETTINGS)
 
     def test_a_cut_file(self):
-        self.refused(FAILED, "worker 1 on", "worker-1.pt has 1000 bytes, but", "were written",
-                     spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").write_bytes(b"x" * 1000))
+        self.refused(
+            FAILED,
+            "worker 1 on",
+            "worker-1.pt has 1000 bytes, but",
+            "were written",
+            spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").write_bytes(b"x" * 1000),
+        )
 
     def test_a_missing_file(self):
-        self.refused(FAILED, "worker 1 on", "worker-1.pt is missing",
-                     spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").unlink())
-        self.refused(FAILED, "shared.pt is missing", spoil=lambda folder: (checkpoint_of(folder) / "shared.pt").unlink())
+        self.refused(
+            FAILED,
+            "worker 1 on",
+            "worker-1.pt is missing",
+            spoil=lambda folder: (checkpoint_of(folder) / "worker-1.pt").unlink(),
+        )
+        self.refused(
+            FAILED,
+            "shared.pt is missing",
+            spoil=lambda folder: (checkpoint_of(folder) / "shared.pt").unlink(),
+        )
 
     def test_a_changed_byte(self):
-        self.refused(FAILED, "worker 0 on", "worker-0.pt is not what was written",
-                     spoil=lambda folder: change_byte(checkpoint_of(folder) / "worker-0.pt"))
-        self.refused(FAILED, "shared.pt is not what was written",
-                     spoil=lambda folder: change_byte(checkpoint_of(folder) / "shared.pt"))
+        self.refused(
+            FAILED,
+            "worker 0 on",
+            "worker-0.pt is not what was written",
+            spoil=lambda folder: change_byte(checkpoint_of(folder) / "worker-0.pt"),
+        )
+        self.refused(
+            FAILED,
+            "shared.pt is not what was written",
+            spoil=lambda folder: change_byte(checkpoint_of(folder) / "shared.pt"),
+        )
 
     def test_a_missing_part(self):
-        self.refused(FAILED, "step-1: it lacks 'trainer.step', which this run needs",
-                     spoil=lambda folder: rename_part(folder, "shared.pt", "trainer.step", "trainer.stop"))
-        self.refused(FAILED, "worker 1 on", "step-1: it lacks 'model.inner.bn1.running_mean', which this run needs",
-                     spoil=lambda folder: rename_part(folder, "worker-1.pt", "model.inner.bn1.running_mean",
-                                                      "model.inner.bn1.running_moon"))
+        self.refused(
+            FAILED,
+            "step-1: it lacks 'trainer.step', which this run needs",
+            spoil=lambda folder: rename_part(folder, "shared.pt", "trainer.step", "trainer.stop"),
+        )
+        self.refused(
+            FAILED,
+            "worker 1 on",
+            "step-1: it lacks 'model.inner.bn1.running_mean', which this run needs",
+            spoil=lambda folder: rename_part(
+                folder,
+                "worker-1.pt",
+                "model.inner.bn1.running_mean",
+                "model.inner.bn1.running_moon",
+            ),
+        )
 
     def test_a_damaged_manifest(self):
         def cut(folder):
@@ -138,15 +185,26 @@ class RefusalTest(JobTest):
             manifest.write_bytes(manifest.read_bytes()[:100])
 
         self.refused(FAILED, "manifest.json is damaged", spoil=cut)
-        self.refused(FAILED, "manifest.json is missing",
-                     spoil=lambda folder: (checkpoint_of(folder) / "manifest.json").unlink())
+        self.refused(
+            FAILED,
+            "manifest.json is missing",
+            spoil=lambda folder: (checkpoint_of(folder) / "manifest.json").unlink(),
+        )
 
     def test_missing_lines(self):
-        self.refused(FAILED, "batches.jsonl has 0 bytes, but", "lines are missing",
-                     spoil=lambda folder: (folder / "batches.jsonl").write_bytes(b""))
+        self.refused(
+            FAILED,
+            "batches.jsonl has 0 bytes, but",
+            "lines are missing",
+            spoil=lambda folder: (folder / "batches.jsonl").write_bytes(b""),
+        )
 
     def test_no_checkpoint(self):
-        self.refused(USAGE, "there is no checkpoint in", spoil=lambda folder: shutil.rmtree(folder / "checkpoint"))
+        self.refused(
+            USAGE,
+            "there is no checkpoint in",
+            spoil=lambda folder: shutil.rmtree(folder / "checkpoint"),
+        )
 
     def test_a_run_that_another_process_writes(self):
         def hold(folder):

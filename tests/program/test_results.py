@@ -10,8 +10,19 @@ import subprocess
 import time
 import unittest
 
-from jobs import (DIVERGED, FAILED, FINISHED, USAGE, JobTest, error_lines, kill_all, run, strict_json, wait_until,
-                  whole_lines)
+from jobs import (
+    DIVERGED,
+    FAILED,
+    FINISHED,
+    USAGE,
+    JobTest,
+    error_lines,
+    kill_all,
+    run,
+    strict_json,
+    wait_until,
+    whole_lines,
+)
 from program import EXPERIMENTS, PATIENCE, PROGRAM, command, read_run, settings
 
 FILES = {"run.json", "metrics.jsonl", "batches.jsonl"}
@@ -35,9 +46,14 @@ class ResultsTest(JobTest):
             self.assertEqual(batches, [])
             return 0
         if record.stat().st_size > 0:
-            self.assertIn(strict_json(record.read_text())["status"], ("running", "failed", "finished"))
-        torn = [name for name in ("batches.jsonl", "metrics.jsonl")
-                if (folder / name).exists() and not ("\n" + (folder / name).read_text()).endswith("\n")]
+            self.assertIn(
+                strict_json(record.read_text())["status"], ("running", "failed", "finished")
+            )
+        torn = [
+            name
+            for name in ("batches.jsonl", "metrics.jsonl")
+            if (folder / name).exists() and not ("\n" + (folder / name).read_text()).endswith("\n")
+        ]
         process = export([folder], folder.with_name(folder.name + "-export"))
         self.assert_status(process, FINISHED)
         for name in torn:
@@ -47,16 +63,22 @@ class ResultsTest(JobTest):
 
     def test_killed_at_twenty_moments(self):
         draw = random.Random(1)
-        layers = (EXPERIMENTS[3], {"epochs": 3, "batches_per_epoch": 30, "checkpoint_every_epochs": 1})
+        layers = (
+            EXPERIMENTS[3],
+            {"epochs": 3, "batches_per_epoch": 30, "checkpoint_every_epochs": 1},
+        )
         start = time.monotonic()
         self.assert_status(run(command(2, self.path / "whole", *layers)), FINISHED)
         whole = time.monotonic() - start
         in_training = 0
         for number in range(20):
             folder = self.path / f"run-{number}"
-            process = subprocess.Popen(command(2, folder, *layers), stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL)
-            if number >= 4:  # most of a short run is its start: most of the moments are to be after it
+            process = subprocess.Popen(
+                command(2, folder, *layers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            if (
+                number >= 4
+            ):  # most of a short run is its start: most of the moments are to be after it
                 wait_until(lambda f=folder: (f / "batches.jsonl").exists(), 120)
                 time.sleep(draw.random() * whole / 2)
             else:
@@ -69,7 +91,11 @@ class ResultsTest(JobTest):
         resumed = 0
         for number in range(20):
             folder = self.path / f"run-{number}"
-            if resumed == 3 or not (folder / "checkpoint").exists() or read_run(folder)["status"] == "finished":
+            if (
+                resumed == 3
+                or not (folder / "checkpoint").exists()
+                or read_run(folder)["status"] == "finished"
+            ):
                 continue
             if not any("." not in p.name for p in (folder / "checkpoint").iterdir()):
                 continue
@@ -82,8 +108,11 @@ class ResultsTest(JobTest):
         folder = self.path / "run"
         self.assert_status(run(command(1, folder, EXPERIMENTS[5])), FINISHED)
         record = read_run(folder)  # as it was before the end
-        (folder / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != "batch_time"}
-                                                    | {"status": "running"}))
+        (folder / "run.json").write_text(
+            json.dumps(
+                {k: v for k, v in record.items() if k != "batch_time"} | {"status": "running"}
+            )
+        )
         for name in ("batches.jsonl", "metrics.jsonl"):
             with open(folder / name, "a", encoding="utf-8") as file:
                 file.write('{"epoch": 3, "st')
@@ -92,17 +121,33 @@ class ResultsTest(JobTest):
     def small_disk(self, size):
         place = self.path / "disk"
         place.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],
-                                 capture_output=True, text=True, check=False)
-        self.assertEqual(mounted.returncode, 0, f"this test needs to mount a small disk: {mounted.stderr}")
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(
+            mounted.returncode, 0, f"this test needs to mount a small disk: {mounted.stderr}"
+        )
         self.addCleanup(subprocess.run, ["umount", "-l", str(place)], check=False)
         return place
 
     def test_a_full_disk(self):
-        many = {"model": "linear", "batch_size": 1, "epochs": 20, "batches_per_epoch": 0, "test_images": 10}
+        many = {
+            "model": "linear",
+            "batch_size": 1,
+            "epochs": 20,
+            "batches_per_epoch": 0,
+            "test_images": 10,
+        }
         place = self.small_disk("256k")
         for name, layer, parts in (
-            ("lines", {**many, "train_images": 2000}, ("worker 0 on", "in phase '", "batches.jsonl")),
+            (
+                "lines",
+                {**many, "train_images": 2000},
+                ("worker 0 on", "in phase '", "batches.jsonl"),
+            ),
             ("checkpoint", {"checkpoint_every_epochs": 1}, ("shared.pt",)),
         ):
             with self.subTest(name):
@@ -115,8 +160,12 @@ class ResultsTest(JobTest):
                 lines = whole_lines(folder / "batches.jsonl")
                 self.assertEqual([line["step"] for line in lines], list(range(1, len(lines) + 1)))
                 self.assertGreater(len(lines), 100 if name == "lines" else 4)
-                self.assertEqual((folder / "batches.jsonl").read_bytes()[-1:], b"\n", "cut back to whole lines")
-                self.assertEqual([p for p in folder.rglob("*") if p.name.endswith((".tmp", ".partial"))], [])
+                self.assertEqual(
+                    (folder / "batches.jsonl").read_bytes()[-1:], b"\n", "cut back to whole lines"
+                )
+                self.assertEqual(
+                    [p for p in folder.rglob("*") if p.name.endswith((".tmp", ".partial"))], []
+                )
                 exported = export([folder], self.path / f"export-{name}")
                 self.assert_status(exported, FINISHED)
                 # Space for the next.
@@ -134,13 +183,27 @@ class ResultsTest(JobTest):
         self.assertEqual([p.name for p in (folder / "checkpoint").iterdir()], ["step-5"])
         subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
         self.assert_status(run(command(2, folder, *layers, flags=("--resume",))), FINISHED)
-        self.assertEqual([line["step"] for line in whole_lines(folder / "batches.jsonl")], list(range(1, 16)))
+        self.assertEqual(
+            [line["step"] for line in whole_lines(folder / "batches.jsonl")], list(range(1, 16))
+        )
 
     def diverging(self, name, on_divergence):
         folder = self.path / name
-        process = run(command(2, folder, EXPERIMENTS[7], {
-            "learning_rate": 1000, "warmup_epochs": 0, "epochs": 3, "batches_per_epoch": 20,
-            "on_divergence": on_divergence, "name": name}))
+        process = run(
+            command(
+                2,
+                folder,
+                EXPERIMENTS[7],
+                {
+                    "learning_rate": 1000,
+                    "warmup_epochs": 0,
+                    "epochs": 3,
+                    "batches_per_epoch": 20,
+                    "on_divergence": on_divergence,
+                    "name": name,
+                },
+            )
+        )
         record = strict_json((folder / "run.json").read_text())
         self.assertEqual(record["status"], "diverged")
         self.assertEqual(record["message"], "the loss is not finite")
@@ -162,21 +225,37 @@ class ResultsTest(JobTest):
         process = export([self.path], self.path / "export")
         self.assert_status(process, FINISHED)
         results = strict_json((self.path / "export" / "results.json").read_text())
-        self.assertEqual({name: job["status"] for name, job in results["jobs"].items()},
-                         {"stops": "diverged", "goes-on": "diverged"})
+        self.assertEqual(
+            {name: job["status"] for name, job in results["jobs"].items()},
+            {"stops": "diverged", "goes-on": "diverged"},
+        )
         shown = {(entry["jobId"], entry["epoch"], entry["split"]) for entry in results["data"]}
         for line in metrics:
             if line["loss"] is None:
-                self.assertNotIn(("goes-on", line["epoch"], line["split"]), shown, "a gap, not a number")
+                self.assertNotIn(
+                    ("goes-on", line["epoch"], line["split"]), shown, "a gap, not a number"
+                )
         self.assertIn("diverged", process.stdout)
 
     def test_twenty_starts_into_one_folder(self):
         folder = self.path / "one"
         # Without a launcher: twenty of them would start at twenty different moments.
         arguments = [str(PROGRAM), "train", "--output", str(folder), *settings(1, EXPERIMENTS[5])]
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        processes = [subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                                      env=environment) for _ in range(20)]
+        environment = {
+            **os.environ,
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        }
+        processes = [
+            subprocess.Popen(
+                arguments,
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+                env=environment,
+            )
+            for _ in range(20)
+        ]
         outputs = [process.communicate(timeout=300 * PATIENCE)[1] for process in processes]
         statuses = sorted(process.returncode for process in processes)
         self.assertEqual(statuses, [FINISHED] + [USAGE] * 19, outputs)
@@ -187,7 +266,13 @@ class ResultsTest(JobTest):
         self.assertEqual(read_run(folder)["status"], "finished")
         self.assertEqual(len(whole_lines(folder / "batches.jsonl")), 10)
 
-    TINY = {"model": "linear", "epochs": 1, "batches_per_epoch": 1, "train_images": 64, "test_images": 16}
+    TINY = {
+        "model": "linear",
+        "epochs": 1,
+        "batches_per_epoch": 1,
+        "train_images": 64,
+        "test_images": 16,
+    }
 
     def assert_one_run(self, above):
         """One whole run in `above`/run and nothing else: no lock, no temporary file."""
@@ -213,8 +298,15 @@ class ResultsTest(JobTest):
             with self.subTest(number):
                 above = self.path / f"new-{number}"
                 layers = (EXPERIMENTS[5], self.TINY)
-                jobs = [subprocess.Popen(command(3, above / "run", *layers), stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE, text=True) for _ in range(2)]
+                jobs = [
+                    subprocess.Popen(
+                        command(3, above / "run", *layers),
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        text=True,
+                    )
+                    for _ in range(2)
+                ]
                 outputs = [job.communicate(timeout=300 * PATIENCE)[1] for job in jobs]
                 self.assertEqual(sorted(job.returncode for job in jobs), [FINISHED, USAGE], outputs)
                 refused = outputs[0 if jobs[0].returncode == USAGE else 1]

@@ -31,8 +31,12 @@ class ResumeTest(JobTest):
         cls.shared = pathlib.Path(shared.name)
 
     def go(self, status, workers, folder, experiment, *layers, fault="", resume=False):
-        process = run(faulty_command(workers, folder, LENGTH, experiment, *layers,
-                                     flags=("--resume",) if resume else ()), fault)
+        process = run(
+            faulty_command(
+                workers, folder, LENGTH, experiment, *layers, flags=("--resume",) if resume else ()
+            ),
+            fault,
+        )
         self.assert_status(process, status)
         return read_run(folder)
 
@@ -46,11 +50,20 @@ class ResumeTest(JobTest):
     def assert_same(self, straight, resumed, parts):
         def batches(folder):
             # Numbers as they were written, not rounded by the reader.
-            lines = [json.loads(line, parse_float=str) for line in (folder / "batches.jsonl").read_text().splitlines()]
-            return [{k: v for k, v in line.items() if k not in ("timed", "microseconds")} for line in lines]
+            lines = [
+                json.loads(line, parse_float=str)
+                for line in (folder / "batches.jsonl").read_text().splitlines()
+            ]
+            return [
+                {k: v for k, v in line.items() if k not in ("timed", "microseconds")}
+                for line in lines
+            ]
 
         def metrics(folder):
-            lines = [json.loads(line, parse_float=str) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+            lines = [
+                json.loads(line, parse_float=str)
+                for line in (folder / "metrics.jsonl").read_text().splitlines()
+            ]
             return [{k: v for k, v in line.items() if k != "time"} for line in lines]
 
         one, other = read_run(straight), read_run(resumed)
@@ -60,10 +73,14 @@ class ResumeTest(JobTest):
             self.assertEqual(one["totals"][key], other["totals"][key])
         self.assertEqual(batches(straight), batches(resumed))
         self.assertEqual(metrics(straight), metrics(resumed))
-        self.assertEqual([b["step"] for b in read_lines(resumed, "batches.jsonl")], list(range(1, 21)))
+        self.assertEqual(
+            [b["step"] for b in read_lines(resumed, "batches.jsonl")], list(range(1, 21))
+        )
         self.assertEqual(other["status"], "finished")
         self.assertEqual(len(other["resumed"]), parts - 1)
-        self.assertEqual(other["batches_timed"], 20 - parts, "each process's first batch is left out")
+        self.assertEqual(
+            other["batches_timed"], 20 - parts, "each process's first batch is left out"
+        )
         times = [m["time"] for m in read_lines(resumed, "metrics.jsonl")]
         self.assertEqual(times, sorted(times))
 
@@ -72,24 +89,38 @@ class ResumeTest(JobTest):
             with self.subTest(experiment):
                 workers = 3 if number in (3, 7) else 2
                 folder = self.path / ident(experiment)
-                stopped = self.go(INTERRUPTED, workers, folder, experiment, fault=f"{SLOW};forward stop 1 3")
+                stopped = self.go(
+                    INTERRUPTED, workers, folder, experiment, fault=f"{SLOW};forward stop 1 3"
+                )
                 self.assertEqual(stopped["status"], "interrupted")
                 step = stopped["totals"]["steps"]
                 self.assertTrue(3 <= step < 10, step)
-                self.assertEqual([p.name for p in (folder / "checkpoint").iterdir()], [f"step-{step}"])
+                self.assertEqual(
+                    [p.name for p in (folder / "checkpoint").iterdir()], [f"step-{step}"]
+                )
                 self.go(FINISHED, workers, folder, experiment, resume=True)
                 self.assert_same(self.straight(workers, experiment), folder, parts=2)
 
     def test_stopped_again_and_again(self):
         """After the first step, at an epoch's end, and one step later."""
-        for experiment, layers, rehearsal in ((EXPERIMENTS[3], (SMALL_BUCKETS,), 1), (EXPERIMENTS[7], (), 0)):
+        for experiment, layers, rehearsal in (
+            (EXPERIMENTS[3], (SMALL_BUCKETS,), 1),
+            (EXPERIMENTS[7], (), 0),
+        ):
             with self.subTest(experiment):
                 folder = self.path / ident(experiment)
                 for start, last in ((0, 1), (1, 10), (10, 11)):
                     # The first forward pass of a process that resumes PyTorch DDP only rehearses.
                     call = last - start + (rehearsal if start else 0)
-                    stopped = self.go(INTERRUPTED, 3, folder, experiment, *layers, fault=f"forward stop 2 {call}",
-                                      resume=start > 0)
+                    stopped = self.go(
+                        INTERRUPTED,
+                        3,
+                        folder,
+                        experiment,
+                        *layers,
+                        fault=f"forward stop 2 {call}",
+                        resume=start > 0,
+                    )
                     self.assertEqual(stopped["totals"]["steps"], last)
                 self.go(FINISHED, 3, folder, experiment, *layers, resume=True)
                 self.assert_same(self.straight(3, experiment, *layers), folder, parts=4)
@@ -98,7 +129,14 @@ class ResumeTest(JobTest):
         for experiment in (EXPERIMENTS[1], EXPERIMENTS[3]):
             with self.subTest(experiment):
                 folder = self.path / ident(experiment)
-                self.go(INTERRUPTED, 2, folder, experiment, SMALL_BUCKETS, fault=f"{SLOW};forward stop 0 3")
+                self.go(
+                    INTERRUPTED,
+                    2,
+                    folder,
+                    experiment,
+                    SMALL_BUCKETS,
+                    fault=f"{SLOW};forward stop 0 3",
+                )
                 self.go(FINISHED, 2, folder, experiment, SMALL_BUCKETS, resume=True)
                 self.assert_same(self.straight(2, experiment, SMALL_BUCKETS), folder, parts=2)
 
@@ -106,13 +144,19 @@ class ResumeTest(JobTest):
         for experiment in (EXPERIMENTS[1], EXPERIMENTS[3], EXPERIMENTS[7]):
             with self.subTest(experiment):
                 folder = self.path / ident(experiment)
-                process = run(faulty_command(2, folder, LENGTH, experiment, {"checkpoint_every_epochs": 1}),
-                              f"{SLOW};forward kill 1 19")
+                process = run(
+                    faulty_command(2, folder, LENGTH, experiment, {"checkpoint_every_epochs": 1}),
+                    f"{SLOW};forward kill 1 19",
+                )
                 self.assertNotIn(process.returncode, (FINISHED, INTERRUPTED))
-                self.assertGreater(read_lines(folder, "batches.jsonl")[-1]["step"], 10, "lines to be cut")
+                self.assertGreater(
+                    read_lines(folder, "batches.jsonl")[-1]["step"], 10, "lines to be cut"
+                )
                 with open(folder / "batches.jsonl", "a", encoding="utf-8") as file:
                     file.write('{"epoch": 2, "ste')  # a torn line
-                resumed = self.go(FINISHED, 2, folder, experiment, {"checkpoint_every_epochs": 1}, resume=True)
+                resumed = self.go(
+                    FINISHED, 2, folder, experiment, {"checkpoint_every_epochs": 1}, resume=True
+                )
                 self.assertEqual(resumed["resumed"][0]["step"], 10)
                 self.assert_same(self.straight(2, experiment), folder, parts=2)
 
@@ -135,7 +179,9 @@ class ResumeTest(JobTest):
         partial.mkdir()
         (partial / "worker-0.pt").write_bytes(b"half of it")
         self.go(FINISHED, 2, folder, EXPERIMENTS[0], {"checkpoint_every_epochs": 1}, resume=True)
-        self.assertEqual(sorted(p.name for p in (folder / "checkpoint").iterdir()), ["step-1", "step-10"])
+        self.assertEqual(
+            sorted(p.name for p in (folder / "checkpoint").iterdir()), ["step-1", "step-10"]
+        )
         self.assert_same(self.straight(2, EXPERIMENTS[0]), folder, parts=2)
 
 
@@ -146,7 +192,9 @@ class RealProgramTest(JobTest):
     LONG = {"epochs": 2, "batches_per_epoch": 120, "train_images": 1000}
 
     def start(self, arguments):
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def test_signals_to_the_launcher(self):
         straight = self.path / "straight"
@@ -156,12 +204,17 @@ class RealProgramTest(JobTest):
                 folder = self.path / number.name
                 process = self.start(command(2, folder, self.LONG, EXPERIMENTS[3]))
                 lines = folder / "batches.jsonl"
-                self.assertTrue(wait_until(lambda f=lines: f.exists() and f.stat().st_size > 0, 120))
+                self.assertTrue(
+                    wait_until(lambda f=lines: f.exists() and f.stat().st_size > 0, 120)
+                )
                 process.send_signal(number)
                 _, stderr = process.communicate(timeout=120 * PATIENCE)
                 self.assertEqual(process.returncode, INTERRUPTED, stderr[-3000:])
                 self.assertEqual(read_run(folder)["status"], "interrupted")
-                self.assert_status(run(command(2, folder, self.LONG, EXPERIMENTS[3], flags=("--resume",))), FINISHED)
+                self.assert_status(
+                    run(command(2, folder, self.LONG, EXPERIMENTS[3], flags=("--resume",))),
+                    FINISHED,
+                )
                 self.assertEqual(read_run(folder)["final"], read_run(straight)["final"])
 
     def test_a_signal_before_training_begins_is_not_lost(self):
@@ -173,15 +226,35 @@ class RealProgramTest(JobTest):
         self.assertEqual(process.returncode, INTERRUPTED, stderr[-3000:])
 
     def sweep(self, **options):
-        arguments = [sys.executable, str(ROOT / "scripts" / "sweep.py"), str(self.path / "sweep.json"), "--output",
-                     str(self.path / "runs"), "--program", str(PROGRAM)]
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+        arguments = [
+            sys.executable,
+            str(ROOT / "scripts" / "sweep.py"),
+            str(self.path / "sweep.json"),
+            "--output",
+            str(self.path / "runs"),
+            "--program",
+            str(PROGRAM),
+        ]
+        return subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+        )
 
     def test_the_sweep_resumes_by_itself(self):
         base = {**SMALL, **self.LONG, "n_workers": 2, "checkpoint_every_epochs": 1}
         (self.path / "base.json").write_text(json.dumps(base))
-        (self.path / "sweep.json").write_text(json.dumps({"base": "base.json", "experiments": [
-            {"implementation": "Paper", "schemes": [{"scheme": "powersgd", "scheme_options": {"rank": 2}}]}]}))
+        (self.path / "sweep.json").write_text(
+            json.dumps(
+                {
+                    "base": "base.json",
+                    "experiments": [
+                        {
+                            "implementation": "Paper",
+                            "schemes": [{"scheme": "powersgd", "scheme_options": {"rank": 2}}],
+                        }
+                    ],
+                }
+            )
+        )
         straight = self.path / "straight"
         self.assert_status(run(command(2, straight, base, EXPERIMENTS[7])), FINISHED)
 
@@ -201,7 +274,9 @@ class RealProgramTest(JobTest):
         first = read_run(folder())["totals"]["steps"]
 
         sweep = self.sweep()
-        self.assertTrue(wait_until(lambda: step() > 120, 120), "in the second epoch, behind the checkpoint")
+        self.assertTrue(
+            wait_until(lambda: step() > 120, 120), "in the second epoch, behind the checkpoint"
+        )
         kill_all(str(self.path / "runs"))  # the machine is gone
         sweep.communicate(timeout=120 * PATIENCE)
         self.assertNotEqual(read_run(folder())["status"], "finished")

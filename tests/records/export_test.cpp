@@ -63,7 +63,8 @@ TEST_F(Export, RefusesTwoRunsOfOneNameAndNamesBothFolders) {
 
 TEST_F(Export, ANamedFolderInsideANamedFolderIsOneRun) {
   add({});
-  EXPECT_EQ(read_runs({folder_.path() / "runs", folder_.path() / "runs" / "run"}, warnings_).size(), 1u);
+  EXPECT_EQ(read_runs({folder_.path() / "runs", folder_.path() / "runs" / "run"}, warnings_).size(),
+            1u);
 }
 
 TEST_F(Export, LeavesOutWhatASweepSetAside) {
@@ -74,7 +75,8 @@ TEST_F(Export, LeavesOutWhatASweepSetAside) {
   EXPECT_EQ(found[0].status, "finished");
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("run.failed-1"), std::string::npos);
-  EXPECT_EQ(read_runs({folder_.path() / "runs" / "run.failed-1"}, warnings_).size(), 1u); // asked for by name
+  EXPECT_EQ(read_runs({folder_.path() / "runs" / "run.failed-1"}, warnings_).size(),
+            1u);  // asked for by name
 }
 
 TEST_F(Export, NeverOverwritesUnlessForced) {
@@ -83,7 +85,8 @@ TEST_F(Export, NeverOverwritesUnlessForced) {
   const auto out = folder_.path() / "out";
   write_export(found, out, false);
   folder_.write("out/timingResults.json", "mine");
-  expect_refusal<UsageError>([&] { write_export(found, out, false); }, {"timingResults.json", "--force"});
+  expect_refusal<UsageError>([&] { write_export(found, out, false); },
+                             {"timingResults.json", "--force"});
   fs::remove(out / "timingResults.json");
   expect_refusal<UsageError>([&] { write_export(found, out, false); }, {"results.json", "--force"});
   EXPECT_FALSE(fs::exists(out / "timingResults.json"));
@@ -104,7 +107,8 @@ TEST_F(Export, ADivergedRunHasGapsAndValidJson) {
   EXPECT_TRUE(Json::accept(all.dump()));
   EXPECT_EQ(timing_results(found).size(), 1u);
   EXPECT_NE(table(found).find("diverged: run"), std::string::npos);
-  EXPECT_EQ(table(found).find("30.00 %"), std::string::npos);  // the accuracy of NaN weights is none
+  EXPECT_EQ(table(found).find("30.00 %"),
+            std::string::npos);  // the accuracy of NaN weights is none
 }
 
 TEST_F(Export, AnUnfinishedRunCountsForAccuracyNotForTime) {
@@ -117,7 +121,8 @@ TEST_F(Export, AnUnfinishedRunCountsForAccuracyNotForTime) {
   EXPECT_NEAR(found[0].batch_seconds->max, 1e-6 * (1000 + 150 + 6), 1e-12);
   EXPECT_TRUE(timing_results(found).empty());
   EXPECT_EQ(entries_of(results(found), "run"), 18u);
-  EXPECT_NE(table(found).find("unfinished (running after epoch 3): run"), std::string::npos) << table(found);
+  EXPECT_NE(table(found).find("unfinished (running after epoch 3): run"), std::string::npos)
+      << table(found);
 }
 
 TEST_F(Export, MeansInRunJsonAgreeWithTheSamples) {
@@ -154,7 +159,8 @@ TEST_F(Export, RunsThatNeverBeganAreLeftOutWithAWarning) {
 
 TEST_F(Export, RefusesDamage) {
   add({});
-  for (const char* key : {"status", "name", "implementation", "scheme", "label", "rank", "config"}) {
+  for (const char* key :
+       {"status", "name", "implementation", "scheme", "label", "rank", "config"}) {
     const Json before = Json::parse(file_text(folder_.path() / "runs/run/run.json"))[key];
     change_record("run", key, Json::array());
     expect_refusal<Error>([&] { runs(); }, {"run.json", key, "must be"});

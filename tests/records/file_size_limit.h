@@ -6,7 +6,8 @@
 
 namespace psgd {
 
-/// Lets no file of this process grow beyond `bytes`: writes then end in the middle, as on a full disk.
+/// Lets no file of this process grow beyond `bytes`: writes then end in the middle, as on a full
+/// disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -10,7 +10,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> read(const std::filesystem::path& file, std::vector<std::string>& warnings) {
+std::vector<std::string> read(const std::filesystem::path& file,
+                              std::vector<std::string>& warnings) {
   std::vector<std::string> texts;
   for (const auto& line : read_lines(file, warnings)) texts.push_back(line.dump());
   return texts;
@@ -58,7 +59,8 @@ TEST(ReadLines, FindsTheLastLinesOfALargeFile) {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 20000; ++i)
-    text += json_line({{"step", i}, {"padding", std::string(static_cast<std::size_t>(i % 97), 'x')}});
+    text +=
+        json_line({{"step", i}, {"padding", std::string(static_cast<std::size_t>(i % 97), 'x')}});
   const auto file = folder.write("a.jsonl", text + "{\"step\": 200");
   const auto last = read_last_lines(file, 2);
   ASSERT_EQ(last.size(), 2u);
@@ -81,7 +83,8 @@ TEST(LineWriter, AppendsAndKeepsWhatIsThere) {
 
 TEST(LineWriter, SaysThatTheDiskIsFull) {
   LineWriter writer("/dev/full");
-  expect_refusal<Error>([&] { writer.append("{}\n"); }, {"/dev/full", "No space left on device", "kept"});
+  expect_refusal<Error>([&] { writer.append("{}\n"); },
+                        {"/dev/full", "No space left on device", "kept"});
   expect_refusal<Error>([] { LineWriter("/no/such/folder/a.jsonl"); }, {"/no/such/folder/a.jsonl"});
 }
 
@@ -93,7 +96,8 @@ TEST(LineWriter, CutsOffAHalfWrittenLineAndGoesOnLater) {
   for (int i = 0; i < 10; ++i) writer.append(line);
   {
     const FileSizeLimit limit(10 * line.size() + line.size() / 2);
-    expect_refusal<Error>([&] { writer.append(line + line); }, {"a.jsonl", "kept", "File too large"});
+    expect_refusal<Error>([&] { writer.append(line + line); },
+                          {"a.jsonl", "kept", "File too large"});
   }
   EXPECT_EQ(file_text(file).size(), 10 * line.size());
   writer.append(line);

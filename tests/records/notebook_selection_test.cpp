@@ -55,7 +55,8 @@ class NotebookSelection : public testing::Test {
     results_ = Json::parse(file_text(folder_.path() / "out" / "results.json"));
   }
 
-  /// An entry with the job's and the configuration's members laid over it, as the notebook's join does.
+  /// An entry with the job's and the configuration's members laid over it, as the notebook's join
+  /// does.
   std::vector<Json> joined() const {
     std::vector<Json> rows;
     for (const auto& entry : results_["data"]) {
@@ -95,7 +96,8 @@ TEST_F(NotebookSelection, TimingResultsHoldEveryRunWithExactlyTheFourMembers) {
     for (const auto& entry : timing_) {
       EXPECT_EQ(entry.size(), 4u);
       EXPECT_EQ(entry["n_workers"], 16);
-      found += entry["implementation"] == experiment.implementation && entry["rank"] == experiment.rank;
+      found +=
+          entry["implementation"] == experiment.implementation && entry["rank"] == experiment.rank;
       // Batches 1 .. 11 of workers 0 .. 15 take 1000 + 10 w + b microseconds.
       EXPECT_NEAR(entry["batchTime"].get<double>(), 1e-6 * (1000 + 75 + 6), 1e-12);
     }
@@ -123,12 +125,13 @@ TEST_F(NotebookSelection, EverySeriesHasEachEpochOnceWithNumbers) {
 TEST_F(NotebookSelection, OtherMeasurementsAreNamedAlike) {
   std::set<std::string> measurements;
   for (const auto& entry : results_["data"])
-    measurements.insert(entry["measurement"].get<std::string>() + "/" + entry["split"].get<std::string>());
+    measurements.insert(entry["measurement"].get<std::string>() + "/" +
+                        entry["split"].get<std::string>());
   EXPECT_EQ(measurements,
-            (std::set<std::string>{"last_accuracy/test", "last_accuracy/train", "last_cross_entropy/test",
-                                   "last_cross_entropy/train", "last_top5_accuracy/test",
-                                   "last_top5_accuracy/train", "runavg_accuracy/test",
-                                   "runavg_cross_entropy/test", "runavg_top5_accuracy/test"}));
+            (std::set<std::string>{
+                "last_accuracy/test", "last_accuracy/train", "last_cross_entropy/test",
+                "last_cross_entropy/train", "last_top5_accuracy/test", "last_top5_accuracy/train",
+                "runavg_accuracy/test", "runavg_cross_entropy/test", "runavg_top5_accuracy/test"}));
 }
 
 TEST_F(NotebookSelection, SettingsAreFlatAndCarryTheSelectionKeys) {
@@ -138,7 +141,8 @@ TEST_F(NotebookSelection, SettingsAreFlatAndCarryTheSelectionKeys) {
     for (const char* key :
          {"n_workers", "optimizer_reducer_rank", "fp16_compression", "seed", "scheme", "label"})
       EXPECT_TRUE(config.contains(key)) << job << " " << key;
-    for (const auto& [key, value] : config.items()) EXPECT_TRUE(value.is_primitive()) << job << " " << key;
+    for (const auto& [key, value] : config.items())
+      EXPECT_TRUE(value.is_primitive()) << job << " " << key;
     EXPECT_EQ(config["decay_epochs"], "[4,5]");
   }
 }

@@ -9,13 +9,15 @@ namespace {
 
 TEST(Provenance, BuildIsDescribedInFull) {
   const auto build = build_info();
-  for (const char* key : {"git_commit", "build_type", "compiler", "libtorch", "mpi", "ucx", "cuda"}) {
+  for (const char* key :
+       {"git_commit", "build_type", "compiler", "libtorch", "mpi", "ucx", "cuda"}) {
     ASSERT_TRUE(build.contains(key)) << key;
     EXPECT_NE(build[key].get<std::string>(), "") << key;
   }
-  EXPECT_TRUE(std::regex_search(build["libtorch"].get<std::string>(), std::regex("^[0-9]+\\.[0-9]+")));
   EXPECT_TRUE(
-      std::regex_search(build["git_commit"].get<std::string>(), std::regex("^([0-9a-f]{40}|unknown)")));
+      std::regex_search(build["libtorch"].get<std::string>(), std::regex("^[0-9]+\\.[0-9]+")));
+  EXPECT_TRUE(std::regex_search(build["git_commit"].get<std::string>(),
+                                std::regex("^([0-9a-f]{40}|unknown)")));
 }
 
 TEST(Provenance, MachineAndTime) {

@@ -18,7 +18,9 @@ using Json = nlohmann::ordered_json;
 
 class RunFailure : public ::testing::Test {
  protected:
-  void say(const char* status) { folder_.write_run({{"schema_version", 1}, {"status", status}, {"message", ""}}); }
+  void say(const char* status) {
+    folder_.write_run({{"schema_version", 1}, {"status", status}, {"message", ""}});
+  }
   Json said() const { return Json::parse(std::ifstream(path() / "run.json")); }
   std::string message() const { return said().at("message"); }
   std::filesystem::path path() const { return temporary_.path() / "run"; }
@@ -41,7 +43,8 @@ TEST_F(RunFailure, AReasonReplacesThatTheLauncherEndedTheJob) {
   say("running");
   EXPECT_EQ(mark_ended_by_launcher(path(), "data"), Marked::now);
   EXPECT_EQ(mark_ended_by_launcher(path(), "test"), Marked::before);
-  EXPECT_TRUE(message().starts_with("ended by the launcher (SIGTERM), in phase 'data'")) << message();
+  EXPECT_TRUE(message().starts_with("ended by the launcher (SIGTERM), in phase 'data'"))
+      << message();
   EXPECT_EQ(mark_failed(path(), "why"), Marked::now);
   EXPECT_EQ(message(), "why");
 }

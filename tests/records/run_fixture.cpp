@@ -13,7 +13,8 @@ double loss_in(const RunFixture& run, int epoch) {
 
 Json batch_line(const RunFixture& run, int epoch, int batch, int step) {
   std::vector<int> times;
-  for (int worker = 0; worker < run.n_workers; ++worker) times.push_back(1000 + 10 * worker + step - 1);
+  for (int worker = 0; worker < run.n_workers; ++worker)
+    times.push_back(1000 + 10 * worker + step - 1);
   return {{"epoch", epoch},
           {"batch", batch},
           {"step", step},
@@ -78,11 +79,13 @@ void write_fixture(const RunFixture& run, const std::filesystem::path& path) {
   int step = 0;
   for (int epoch = 1; epoch <= run.epochs; ++epoch) {
     std::vector<Json> lines;
-    for (int batch = 1; batch <= run.batches; ++batch) lines.push_back(batch_line(run, epoch, batch, ++step));
+    for (int batch = 1; batch <= run.batches; ++batch)
+      lines.push_back(batch_line(run, epoch, batch, ++step));
     folder.append_batches(lines);
     folder.append_metrics(metrics_line(run, epoch, "train", "last"));
     folder.append_metrics(metrics_line(run, epoch, "test", "last"));
-    if (run.implementation == "Paper") folder.append_metrics(metrics_line(run, epoch, "test", "runavg"));
+    if (run.implementation == "Paper")
+      folder.append_metrics(metrics_line(run, epoch, "test", "runavg"));
   }
   if (run.has_summary) {
     const double mean_batch = (1 + step - 1) / 2.0;  // of b = 1 .. step - 1

@@ -19,7 +19,7 @@ struct RunFixture {
   std::int64_t n_workers = 16;
   std::int64_t seed = 1;
   int epochs = 3;
-  int batches = 4;              ///< per epoch; the first of the run is untimed
+  int batches = 4;  ///< per epoch; the first of the run is untimed
   std::int64_t bits_per_step = 1000;
   bool has_summary = true;      ///< whether run.json got its means: not after a kill
   int diverges_in_epoch = 100;  ///< losses from here on are NaN
@@ -27,8 +27,8 @@ struct RunFixture {
 
 nlohmann::ordered_json fixture_record(const RunFixture& run);
 
-/// Writes a run folder with the program's own writer. Batch b (from 0) of worker w takes 1000 + 10 w + b
-/// microseconds.
+/// Writes a run folder with the program's own writer. Batch b (from 0) of worker w takes 1000 + 10
+/// w + b microseconds.
 void write_fixture(const RunFixture& run, const std::filesystem::path& folder);
 
 }  // namespace psgd

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 std::size_t files_in(const fs::path& folder) {
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 TEST(RunFolder, MakesFoldersAboveAndAcceptsAnEmptyOne) {
@@ -39,7 +40,8 @@ TEST(RunFolder, NeverTakesAFolderThatHoldsAnything) {
                              {"used", "never overwritten"});
   EXPECT_EQ(files_in(folder.path() / "used"), 1u);
   RunFolder::create(folder.path() / "run");
-  expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "run"); }, {"run", "--resume"});
+  expect_refusal<UsageError>([&] { RunFolder::create(folder.path() / "run"); },
+                             {"run", "--resume"});
   folder.write("file", "");
   expect_refusal<Error>([&] { RunFolder::create(folder.path() / "file"); }, {"file"});
 }
@@ -49,8 +51,10 @@ TEST(WriteAtomically, OnAFullDiskKeepsTheOldFileAndLeavesNoOther) {
   const auto file = folder.write("a.json", "before");
   {
     const FileSizeLimit limit(50);
-    expect_refusal<Error>([&] { write_atomically(file, std::string(200, 'x')); }, {"a.json", "kept", "File too large"});
-    expect_refusal<Error>([&] { write_atomically(folder.path() / "new.json", std::string(200, 'x')); }, {"new.json"});
+    expect_refusal<Error>([&] { write_atomically(file, std::string(200, 'x')); },
+                          {"a.json", "kept", "File too large"});
+    expect_refusal<Error>(
+        [&] { write_atomically(folder.path() / "new.json", std::string(200, 'x')); }, {"new.json"});
   }
   EXPECT_EQ(file_text(file), "before");
   EXPECT_EQ(files_in(folder.path()), 1u);  // what was half written does not fill the disk further
@@ -139,7 +143,8 @@ TEST(RunFolder, AReaderSeesTheOldOrTheNewRunJsonOnly) {
   std::thread reader([&] {
     while (!done) EXPECT_NO_THROW(Json::parse(file_text(folder.path() / "run.json")).at("number"));
   });
-  for (int i = 0; i < 200; ++i) folder.write_run({{"number", i}, {"padding", std::string(20000, 'x')}});
+  for (int i = 0; i < 200; ++i)
+    folder.write_run({{"number", i}, {"padding", std::string(20000, 'x')}});
   done = true;
   reader.join();
 }
@@ -157,10 +162,16 @@ TEST(RunFolder, AKillAtAnyMomentLeavesReadableFiles) {
       RunFolder folder = RunFolder::create(path);
       folder.write_run(fixture_record(fixture));
       for (std::int64_t step = 1;; ++step) {
-        folder.append_batches({{{"epoch", 1}, {"step", step}, {"bits", step}, {"timed", true},
+        folder.append_batches({{{"epoch", 1},
+                                {"step", step},
+                                {"bits", step},
+                                {"timed", true},
                                 {"microseconds", {{"batch", {1, 2}}}}}});
-        folder.append_metrics(
-            {{"epoch", step}, {"step", step}, {"bits", step}, {"split", "test"}, {"weights", "last"}});
+        folder.append_metrics({{"epoch", step},
+                               {"step", step},
+                               {"bits", step},
+                               {"split", "test"},
+                               {"weights", "last"}});
         if (step % 10 == 0) folder.write_run(fixture_record(fixture));
       }
     }
@@ -178,7 +189,8 @@ TEST(RunFolder, AKillAtAnyMomentLeavesReadableFiles) {
 std::vector<std::int64_t> steps_of(const fs::path& file) {
   std::vector<std::string> warnings;
   std::vector<std::int64_t> steps;
-  for (const auto& line : read_lines(file, warnings)) steps.push_back(line["step"].get<std::int64_t>());
+  for (const auto& line : read_lines(file, warnings))
+    steps.push_back(line["step"].get<std::int64_t>());
   EXPECT_TRUE(warnings.empty());
   return steps;
 }
@@ -191,7 +203,8 @@ TEST(RunFolder, ReopeningCutsTornLinesAndStepsBehindTheCheckpoint) {
     std::ofstream(path / name, std::ios::app) << "{\"step\": 13, \"ep";
   {
     RunFolder folder = RunFolder::reopen(path, 9);
-    EXPECT_EQ(steps_of(path / "batches.jsonl"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+    EXPECT_EQ(steps_of(path / "batches.jsonl"),
+              (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
     EXPECT_EQ(steps_of(path / "metrics.jsonl"), (std::vector<std::int64_t>{4, 4, 8, 8}));
     folder.append_batches({{{"step", 10}}});
     folder.append_metrics({{"step", 10}});

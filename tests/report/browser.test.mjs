@@ -66,7 +66,9 @@ test("the page in a browser", async (t) => {
   };
   // Plot moves its tips in the next animation frame, which a busy machine may draw late.
   const nextFrame = (page) =>
-    page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
   const tooltip = async (page, name) => {
     await nextFrame(page);
     return page.$eval(`#${name} .plot`, (plot) =>
@@ -92,7 +94,10 @@ test("the page in a browser", async (t) => {
 
   await t.test("every section is there, without errors or requests", async () => {
     const {page, close} = await open();
-    assert.deepEqual(await page.$$eval("section[id]", (all) => all.map((section) => section.id)), SECTIONS);
+    assert.deepEqual(
+      await page.$$eval("section[id]", (all) => all.map((section) => section.id)),
+      SECTIONS,
+    );
     assert.equal(await page.$$eval(".plot > svg", (all) => all.length), 6);
     const marks = await page.$$eval(".marks li", (all) => all.map((item) => item.className));
     assert.deepEqual(marks.sort(), ["diverged", "oversubscribed", "reduced", "unfinished"]);
@@ -134,7 +139,11 @@ test("the page in a browser", async (t) => {
       "false",
       "in all figures",
     );
-    assert.equal(await page.evaluate(() => document.activeElement.dataset.label), "rank 2", "focus stays");
+    assert.equal(
+      await page.evaluate(() => document.activeElement.dataset.label),
+      "rank 2",
+      "focus stays",
+    );
     await page.keyboard.press("Space");
     assert.equal(await page.getAttribute(button, "aria-pressed"), "true");
     assert.equal(await lines(page, "accuracy"), before);
@@ -211,7 +220,10 @@ test("the page in a browser", async (t) => {
     await page.keyboard.press("End");
     assert.match(await page.textContent("#cost-elsewhere output[for=latency]"), /^500 µs$/);
     await page.fill("#workers", "64");
-    assert.match(await page.textContent("#cost-elsewhere .title"), /64 workers at 5.\d+ Gbit\/s and 500 µs/);
+    assert.match(
+      await page.textContent("#cost-elsewhere .title"),
+      /64 workers at 5.\d+ Gbit\/s and 500 µs/,
+    );
     const exposed = await rows(page, "cost-elsewhere");
     await page.check('#cost-elsewhere input[value="full"]');
     const hidden = await rows(page, "cost-elsewhere");
@@ -243,7 +255,10 @@ test("the page in a browser", async (t) => {
 
   await t.test("a figure can be saved as SVG", async () => {
     const {page, close} = await open();
-    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#accuracy .save")]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.click("#accuracy .save"),
+    ]);
     assert.equal(download.suggestedFilename(), "accuracy.svg");
     assert.match(readFileSync(await download.path(), "utf8"), /Test accuracy against epoch/);
     await close();
@@ -256,7 +271,9 @@ test("the page in a browser", async (t) => {
       writeFileSync(join(folder, "run.json"), JSON.stringify({...run, name, label: "<b>bold</b>"}));
     });
     const {page, close} = await open({}, address);
-    assert.ok((await rows(page, "runs")).some(([id, , label]) => id === name && label === "<b>bold</b>"));
+    assert.ok(
+      (await rows(page, "runs")).some(([id, , label]) => id === name && label === "<b>bold</b>"),
+    );
     assert.equal(await page.$$eval("img, #report b", (all) => all.length), 0);
     await close();
   });

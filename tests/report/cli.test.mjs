@@ -20,7 +20,15 @@ test("writes the page and the figures, and names them", (t) => {
   assert.match(stdout, new RegExp(`^report: ${join(out, "report.html")}$`, "m"));
   assert.deepEqual(
     readdirSync(join(out, "figures")).sort(),
-    ["accuracy", "accuracy-late", "batch-time", "bits", "bits-log", "cost-elsewhere", "time-to-accuracy"]
+    [
+      "accuracy",
+      "accuracy-late",
+      "batch-time",
+      "bits",
+      "bits-log",
+      "cost-elsewhere",
+      "time-to-accuracy",
+    ]
       .flatMap((name) => [`${name}.png`, `${name}.svg`])
       .sort(),
   );

@@ -52,7 +52,9 @@ test("a curve goes through its points", async (t) => {
     .slice(1)
     .split("L")
     .map((pair) => pair.split(",").map(Number));
-  const accuracies = runs[0].tests.filter((each) => each.weights === "last").map((each) => each.accuracy);
+  const accuracies = runs[0].tests
+    .filter((each) => each.weights === "last")
+    .map((each) => each.accuracy);
   assert.equal(points.length, accuracies.length);
   const scale = (points[1][1] - points[0][1]) / (accuracies[1] - accuracies[0]);
   points.forEach(([, y], i) =>
@@ -75,7 +77,11 @@ for (const [what, changes] of Object.entries({
   "one implementation": {experiments: EXPERIMENTS.slice(5)},
   "one epoch": {epochs: 1, batches: 3, odd: false},
   "missing schemes": {seeds: 1, experiments: [EXPERIMENTS[1], EXPERIMENTS[6]]},
-  "an unknown scheme": {seeds: 1, odd: false, experiments: [{implementation: "Paper", label: "rank 32"}]},
+  "an unknown scheme": {
+    seeds: 1,
+    odd: false,
+    experiments: [{implementation: "Paper", label: "rank 32"}],
+  },
 })) {
   test(`nothing breaks with ${what}`, async (t) => {
     const {

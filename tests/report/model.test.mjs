@@ -9,7 +9,12 @@ import {costInputs, modelledBatch, ringSeconds} from "../../scripts/report/src/m
 import {marksOf, notesOf} from "../../scripts/report/src/model/marks.js";
 import {compareLabels} from "../../scripts/report/src/model/schemes.js";
 import {countedForTime, curves, groupBySetup} from "../../scripts/report/src/model/setups.js";
-import {batchTimeTable, runTable, summaryTable, valueTable} from "../../scripts/report/src/model/tables.js";
+import {
+  batchTimeTable,
+  runTable,
+  summaryTable,
+  valueTable,
+} from "../../scripts/report/src/model/tables.js";
 import {parseThresholds, timesToAccuracy} from "../../scripts/report/src/model/time_to_accuracy.js";
 import {integer, milliseconds, percent, si} from "../../scripts/report/src/model/format.js";
 import {linearEnd, lateWindow} from "../../scripts/report/src/figures/curves.js";
@@ -42,12 +47,15 @@ test("a mean is over finished seeds; a diverged or unfinished run is drawn, mark
   } = await fixture(t);
   const {seeds, means, ends} = curves(setup);
   const at = (list, implementation, label, epoch) =>
-    list.filter((p) => p.implementation === implementation && p.label === label && p.epoch === epoch);
+    list.filter(
+      (p) => p.implementation === implementation && p.label === label && p.epoch === epoch,
+    );
   const accuracy = (name, epoch) =>
     made
       .find(({run}) => run.name === name)
-      .metrics.find((line) => line.split === "test" && line.weights === "last" && line.epoch === epoch)
-      .accuracy;
+      .metrics.find(
+        (line) => line.split === "test" && line.weights === "last" && line.epoch === epoch,
+      ).accuracy;
   close(
     at(means, "Paper", "rank 2", 5)[0].accuracy,
     (accuracy("paper-rank-2-seed1", 5) + accuracy("paper-rank-2-seed2", 5)) / 2,
@@ -58,7 +66,11 @@ test("a mean is over finished seeds; a diverged or unfinished run is drawn, mark
     "diverged seed left out",
   );
   assert.equal(at(seeds, "Paper", "rank 1", 5).length, 2, "but still there as a line");
-  assert.equal(at(means, "PyTorch DDP", "rank 4", 12)[0].n, 1, "the mean goes on where a seed is unfinished");
+  assert.equal(
+    at(means, "PyTorch DDP", "rank 4", 12)[0].n,
+    1,
+    "the mean goes on where a seed is unfinished",
+  );
   assert.deepEqual(
     ends.map((p) => [p.run, p.status, p.epoch]),
     [
@@ -97,7 +109,12 @@ test("the notebook's setup has no marks", async (t) => {
 
 test("runs of different setups are never averaged together", async (t) => {
   const first = await fixture(t, {seeds: 1, odd: false});
-  const second = await fixture(t, {seeds: 1, odd: false, workers: 4, experiments: EXPERIMENTS.slice(0, 2)});
+  const second = await fixture(t, {
+    seeds: 1,
+    odd: false,
+    workers: 4,
+    experiments: EXPERIMENTS.slice(0, 2),
+  });
   const setups = groupBySetup([...first.runs, ...second.runs]);
   assert.deepEqual(
     setups.map((setup) => [setup.title, setup.runs.length]),
@@ -123,7 +140,10 @@ test("Paper: the parts add up to the batch; PyTorch DDP: the hook's time stands 
   const parts = partsOf(run);
   close(parts.backward + parts.wait, run.phases.backward.mean);
   const ddp = row(rows, "PyTorch DDP", "rank 2");
-  close(ddp.busy, ddp.parts.encode + ddp.parts.orthogonalise + ddp.parts.collectives + ddp.parts.decode);
+  close(
+    ddp.busy,
+    ddp.parts.encode + ddp.parts.orthogonalise + ddp.parts.collectives + ddp.parts.decode,
+  );
   close(
     ddp.beside.at(-1).x2,
     ddp.parts.buffers + ddp.parts.forward + ddp.parts.backward + ddp.parts.wait,
@@ -151,10 +171,13 @@ test("time to accuracy is the first test that reaches it; missing where not all 
   const first = (name, threshold) =>
     made
       .find(({run}) => run.name === name)
-      .metrics.find((line) => line.split === "test" && line.weights === "last" && line.accuracy >= threshold)
-      .time;
+      .metrics.find(
+        (line) => line.split === "test" && line.weights === "last" && line.accuracy >= threshold,
+      ).time;
   const rows = timesToAccuracy(setup, [0.8, 0.99]);
-  const [reached, never] = rows.filter((each) => each.implementation === "Paper" && each.label === "rank 2");
+  const [reached, never] = rows.filter(
+    (each) => each.implementation === "Paper" && each.label === "rank 2",
+  );
   close(reached.time, (first("paper-rank-2-seed1", 0.8) + first("paper-rank-2-seed2", 0.8)) / 2);
   assert.deepEqual([never.time, never.reached, never.of], [null, 0, 2]);
   assert.deepEqual(parseThresholds("90; 85 92,5 x 0 101"), [0.05, 0.85, 0.9, 0.92]);

@@ -21,8 +21,13 @@ test("the notebook's filters find every run, epoch and time", async (t) => {
   const {timings, results} = await exported(t);
   assert.deepEqual(problems(timings, results), []);
   for (const {implementation, label} of EXPERIMENTS) {
-    const rank = label === "full precision" ? 0 : label === "FP16" ? "FP16" : Number(label.slice(5));
-    assert.equal(selectTimes(timings, implementation, rank, 16).length, 2, `${implementation} ${label}`);
+    const rank =
+      label === "full precision" ? 0 : label === "FP16" ? "FP16" : Number(label.slice(5));
+    assert.equal(
+      selectTimes(timings, implementation, rank, 16).length,
+      2,
+      `${implementation} ${label}`,
+    );
     const curve = selectCurve(results, implementation, rank, 16);
     assert.equal(curve.length, 2 * 12, `${implementation} ${label}`);
     assert.deepEqual([...new Set(curve.map((entry) => entry.config.seed))], [1, 2]);
@@ -37,7 +42,9 @@ test("a missing job, a wrong rank and inexact bits are noticed", async (t) => {
   timings[0].rank = "fp16";
   results.data.find(
     (entry) =>
-      entry.jobId === "ddp-rank-1-seed1" && entry.measurement === "last_accuracy" && entry.split === "test",
+      entry.jobId === "ddp-rank-1-seed1" &&
+      entry.measurement === "last_accuracy" &&
+      entry.split === "test",
   ).bits += 0.5;
   const found = problems(timings, results).join("\n");
   assert.match(found, /paper-rank-2-seed1: in configs, not in jobs/);

@@ -10,7 +10,10 @@ const RANKS = [0, "FP16", 1, 2, 4];
 /** The mean time per batch, as in the notebook's table: filtered by implementation, rank and n_workers. */
 export function selectTimes(timings, implementation, rank, workers) {
   return timings
-    .filter((run) => run.implementation === implementation && run.rank === rank && run.n_workers === workers)
+    .filter(
+      (run) =>
+        run.implementation === implementation && run.rank === rank && run.n_workers === workers,
+    )
     .map((run) => run.batchTime);
 }
 
@@ -20,7 +23,9 @@ export function selectCurve({data, jobs, configs}, implementation, rank, workers
     .map((entry) => ({...entry, job: jobs[entry.jobId], config: configs[entry.jobId]}))
     .filter((entry) => entry.job !== undefined && entry.config !== undefined)
     .filter((entry) => entry.measurement === "last_accuracy" && entry.split === "test")
-    .filter((entry) => entry.implementation === implementation && entry.config.n_workers === workers)
+    .filter(
+      (entry) => entry.implementation === implementation && entry.config.n_workers === workers,
+    )
     .filter(({config}) =>
       rank === "FP16"
         ? config.fp16_compression === true
@@ -57,7 +62,8 @@ export function problems(timings, results) {
             found.push(`${entry.jobId}: bits ${entry.bits} is no exact integer`);
           if (!(entry.value >= 0 && entry.value <= 1))
             found.push(`${entry.jobId}: accuracy ${entry.value} is not from 0 to 1`);
-          if (typeof entry.time !== "number") found.push(`${entry.jobId}: time ${entry.time} is no number`);
+          if (typeof entry.time !== "number")
+            found.push(`${entry.jobId}: time ${entry.time} is no number`);
         }
         const selected = selectTimes(timings, implementation, rank, n);
         times += selected.length;
@@ -69,7 +75,8 @@ export function problems(timings, results) {
     if (!("seed" in configs[id])) found.push(`${id}: no seed in its config`);
     if (!curves.has(id)) found.push(`${id}: no filter of the notebook finds its curve`);
   }
-  if (times !== timings.length) found.push(`the notebook's filters find ${times} of ${timings.length} times`);
+  if (times !== timings.length)
+    found.push(`the notebook's filters find ${times} of ${timings.length} times`);
   return [...new Set(found)];
 }
 

@@ -42,7 +42,11 @@ test("the stored runs read as they were written", async () => {
     ddp.tests.map((each) => each.bits),
     [717765888, 725662848, 733559808],
   );
-  assert.equal(ddp.bitsPerStep, 2632320, "the steady step, not the mean with two uncompressed ones");
+  assert.equal(
+    ddp.bitsPerStep,
+    2632320,
+    "the steady step, not the mean with two uncompressed ones",
+  );
   assert.equal(paper.bitsPerStep, 357566784);
   assert.deepEqual([...new Set(paper.tests.map((each) => each.weights))], ["last", "runavg"]);
 });
@@ -193,7 +197,10 @@ test("results from elsewhere: no label, no scheme, no seed, rank absent for none
     JSON.stringify({
       data: [entry("a", 1), entry("b", 1), entry("b", 2)],
       jobs: {},
-      configs: {a: {n_workers: 16}, b: {n_workers: 16, optimizer_reducer_rank: 2, fp16_compression: false}},
+      configs: {
+        a: {n_workers: 16},
+        b: {n_workers: 16, optimizer_reducer_rank: 2, fp16_compression: false},
+      },
     }),
   );
   const runs = await readRuns([directory]);
@@ -209,6 +216,8 @@ test("results from elsewhere: no label, no scheme, no seed, rank absent for none
 const STORED_ACCURACIES = JSON.parse(readFileSync(join(EXPORTED, "results.json"), "utf8"))
   .data.filter(
     (entry) =>
-      entry.jobId === "ddp-rank-2-seed1" && entry.split === "test" && entry.measurement === "last_accuracy",
+      entry.jobId === "ddp-rank-2-seed1" &&
+      entry.split === "test" &&
+      entry.measurement === "last_accuracy",
   )
   .map((entry) => entry.value);

@@ -21,7 +21,9 @@ for (const [view, options] of Object.entries(VIEWS)) {
   await tab.waitForSelector(".plot svg");
   await tab.screenshot({path: join(directory, `${view}-top.png`)});
   for (const section of await tab.$$("section[id]")) {
-    await section.screenshot({path: join(directory, `${view}-${await section.getAttribute("id")}.png`)});
+    await section.screenshot({
+      path: join(directory, `${view}-${await section.getAttribute("id")}.png`),
+    });
   }
   if (view === "light")
     await tab.pdf({path: join(directory, "print.pdf"), format: "A4", printBackground: false});

@@ -67,7 +67,9 @@ def main():
         calls.seek(0)
         starts = sum(json.loads(line)["name"] == folder.name for line in calls)
         calls.write(json.dumps({"name": folder.name, **given}) + "\n")
-    plan = json.loads(pathlib.Path(os.environ["FAKE_PLAN"]).read_text(encoding="utf-8")).get(folder.name, [])
+    plan = json.loads(pathlib.Path(os.environ["FAKE_PLAN"]).read_text(encoding="utf-8")).get(
+        folder.name, []
+    )
     action = plan[starts] if starts < len(plan) else "finished"
     print(f"fake run {folder.name}: {action}", flush=True)
 
@@ -81,7 +83,8 @@ def main():
     for epoch in range(1, config["epochs"] + 1):
         with open(folder / "metrics.jsonl", "a", encoding="utf-8") as metrics:
             metrics.write(
-                json.dumps({"epoch": epoch, "split": "test", "weights": "last", "accuracy": 0.25}) + "\n"
+                json.dumps({"epoch": epoch, "split": "test", "weights": "last", "accuracy": 0.25})
+                + "\n"
             )
     if action == "killed":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -10,17 +10,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 from sweep_file import load_sweep, read_json  # noqa: E402
 
-PROGRAM = pathlib.Path(os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench"))
+PROGRAM = pathlib.Path(
+    os.environ.get("PSGD_PROGRAM", ROOT / "build" / "release" / "powersgd-bench")
+)
 EXPECTED_RUNS = {"notebook": 18, "desk": 9, "desk-timing": 9, "quick": 9, "smoke": 9}
-GRID = {("PyTorch DDP", "full-precision", 0), ("PyTorch DDP", "fp16", 0), ("Paper", "full-precision", 0)} | {
-    (implementation, "powersgd", rank) for implementation in ("PyTorch DDP", "Paper") for rank in (1, 2, 4)
+GRID = {
+    ("PyTorch DDP", "full-precision", 0),
+    ("PyTorch DDP", "fp16", 0),
+    ("Paper", "full-precision", 0),
+} | {
+    (implementation, "powersgd", rank)
+    for implementation in ("PyTorch DDP", "Paper")
+    for rank in (1, 2, 4)
 }
 
 
 class ConfigsTest(unittest.TestCase):
     def sweeps(self):
         return {
-            path.parent.name: load_sweep(path) for path in sorted((ROOT / "configs").glob("*/sweep.json"))
+            path.parent.name: load_sweep(path)
+            for path in sorted((ROOT / "configs").glob("*/sweep.json"))
         }
 
     def test_every_sweep_is_the_grid(self):
@@ -73,10 +82,14 @@ class ConfigsTest(unittest.TestCase):
     def test_learning_rate_follows_the_total_batch(self):
         for name in ("desk", "desk-timing"):
             for run in self.sweeps()[name]:
-                self.assertAlmostEqual(run.config["learning_rate"], 0.1 * run.config["batch_size"] / 128)
+                self.assertAlmostEqual(
+                    run.config["learning_rate"], 0.1 * run.config["batch_size"] / 128
+                )
 
     def test_the_program_accepts_every_run(self):
-        self.assertTrue(PROGRAM.is_file(), f"no program at {PROGRAM}: build it, or set PSGD_PROGRAM")
+        self.assertTrue(
+            PROGRAM.is_file(), f"no program at {PROGRAM}: build it, or set PSGD_PROGRAM"
+        )
         for name, runs in self.sweeps().items():
             for run in runs:
                 command = [str(PROGRAM), "check-config", "--config", str(run.base)]

@@ -97,11 +97,15 @@ class DataTest(unittest.TestCase):
 
     def test_a_wrong_checksum_is_refused(self):
         path, _ = self.archive()
-        self.assert_refused(self.data(PSGD_CIFAR10_URL=path.as_uri()), "c32a1d4ab5d03f1284b67883e8d87530")
+        self.assert_refused(
+            self.data(PSGD_CIFAR10_URL=path.as_uri()), "c32a1d4ab5d03f1284b67883e8d87530"
+        )
 
     def test_an_archive_that_lacks_a_file_is_refused(self):
         path, md5 = self.archive(FILES[1:])
-        self.assert_refused(self.data(PSGD_CIFAR10_URL=path.as_uri(), PSGD_CIFAR10_MD5=md5), "lacks some of")
+        self.assert_refused(
+            self.data(PSGD_CIFAR10_URL=path.as_uri(), PSGD_CIFAR10_MD5=md5), "lacks some of"
+        )
 
     def test_the_fallback(self):
         """Installs Debian's package where it is missing, as a user's machine would."""

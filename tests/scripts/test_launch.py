@@ -39,7 +39,9 @@ class LaunchTest(unittest.TestCase):
     def test_starts_all_workers_whatever_the_number_of_cores(self):
         for n in (1, 2, 3, 16):
             with self.subTest(n=n):
-                result = launch(str(n), "sh", "-c", f"touch {self.folder}/{n}-$OMPI_COMM_WORLD_RANK")
+                result = launch(
+                    str(n), "sh", "-c", f"touch {self.folder}/{n}-$OMPI_COMM_WORLD_RANK"
+                )
                 self.assertEqual(result.returncode, 0, result.stdout)
                 self.assertEqual(len(list(self.folder.glob(f"{n}-*"))), n)
 
@@ -88,14 +90,19 @@ class LaunchTest(unittest.TestCase):
         self.assertIn("-n 999 --oversubscribe --bind-to none", text)
 
     def test_the_users_placement_is_left_alone(self):
-        text = launch("--dry-run", "999", "program", PSGD_MPIRUN_ARGS="--hostfile hosts --mca a b").stdout
+        text = launch(
+            "--dry-run", "999", "program", PSGD_MPIRUN_ARGS="--hostfile hosts --mca a b"
+        ).stdout
         self.assertIn("-n 999 -x GLIBC_TUNABLES --hostfile hosts --mca a b program", text)
         text = launch("--dry-run", "999", "program", SLURM_JOB_ID="1").stdout
         self.assertIn("-n 999 -x GLIBC_TUNABLES program", text)
 
     def test_huge_pages_unless_the_user_has_tunables(self):
         report = "echo tunables $GLIBC_TUNABLES"
-        self.assertIn("tunables glibc.malloc.hugetlb=1", launch("2", "sh", "-c", report, GLIBC_TUNABLES="").stdout)
+        self.assertIn(
+            "tunables glibc.malloc.hugetlb=1",
+            launch("2", "sh", "-c", report, GLIBC_TUNABLES="").stdout,
+        )
         mine = launch("2", "sh", "-c", report, GLIBC_TUNABLES="glibc.malloc.tcache_count=7").stdout
         self.assertIn("tunables glibc.malloc.tcache_count=7\n", mine)
 

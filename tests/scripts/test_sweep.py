@@ -20,10 +20,17 @@ GRID = [
     {"implementation": "PyTorch DDP", "schemes": ["full-precision", "fp16"]},
     {
         "implementation": "Paper",
-        "schemes": [{"scheme": "powersgd", "name": "rank-{rank}", "scheme_options": {"rank": [1, 2]}}],
+        "schemes": [
+            {"scheme": "powersgd", "name": "rank-{rank}", "scheme_options": {"rank": [1, 2]}}
+        ],
     },
 ]
-NAMES = ["ddp-full-precision-seed-1", "ddp-fp16-seed-1", "paper-rank-1-seed-1", "paper-rank-2-seed-1"]
+NAMES = [
+    "ddp-full-precision-seed-1",
+    "ddp-fp16-seed-1",
+    "paper-rank-1-seed-1",
+    "paper-rank-2-seed-1",
+]
 
 
 class SweepTest(unittest.TestCase):
@@ -118,10 +125,16 @@ class SweepTest(unittest.TestCase):
         self.assertEqual([call["name"] for call in self.started()], NAMES)
         self.assertEqual(
             self.started()[3]["settings"],
-            {"implementation": "Paper", "scheme": "powersgd", "scheme_options.rank": "2", "seed": "1"},
+            {
+                "implementation": "Paper",
+                "scheme": "powersgd",
+                "scheme_options.rank": "2",
+                "seed": "1",
+            },
         )
         self.assertEqual(
-            self.started()[1]["settings"], {"implementation": "PyTorch DDP", "scheme": "fp16", "seed": "1"}
+            self.started()[1]["settings"],
+            {"implementation": "PyTorch DDP", "scheme": "fp16", "seed": "1"},
         )
         self.assertFalse(any(call["resume"] for call in self.started()))
         self.assertIn("finished 4, failed 0, diverged 0, still to do 0", result.stdout)
@@ -137,7 +150,10 @@ class SweepTest(unittest.TestCase):
 
     def test_settings_go_over_the_base_config(self):
         self.assertEqual(
-            self.sweep("--set", "epochs=1", "--set", "dataset=synthetic", "--only", "paper-*").returncode, 0
+            self.sweep(
+                "--set", "epochs=1", "--set", "dataset=synthetic", "--only", "paper-*"
+            ).returncode,
+            0,
         )
         self.assertEqual([call["name"] for call in self.started()], NAMES[2:])
         self.assertEqual(self.started()[0]["settings"]["epochs"], "1")
@@ -217,7 +233,9 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual([call["resume"] for call in self.started()], [False, True])
         self.assertFalse((self.output / f"{name}.failed-1").exists())
-        self.assertEqual((self.output / f"{name}.log").read_text(encoding="utf-8").count("fake run"), 2)
+        self.assertEqual(
+            (self.output / f"{name}.log").read_text(encoding="utf-8").count("fake run"), 2
+        )
 
     def test_a_refused_resume_is_a_failure_and_changes_nothing(self):
         name = "paper-rank-1-seed-1"
@@ -241,7 +259,9 @@ class SweepTest(unittest.TestCase):
         result = self.sweep("--set", "epochs=3")
         self.assertEqual(result.returncode, 2, result.stdout)
         self.assertIn("epochs = 2, but this sweep asks for 3", result.stdout)
-        self.assertEqual(self.sweep("--set", "threads=2", "--set", "data_dir=/elsewhere").returncode, 0)
+        self.assertEqual(
+            self.sweep("--set", "threads=2", "--set", "data_dir=/elsewhere").returncode, 0
+        )
 
     def test_what_to_do_on_divergence_matters_to_diverged_runs_only(self):
         self.write("base.json", {**BASE, "on_divergence": "stop", "save_weights": False})
@@ -304,10 +324,18 @@ class SweepTest(unittest.TestCase):
         """Ends the one process that still works in this test's folder."""
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                words = (entry / "cmdline").read_bytes().decode().split("\0") if entry.name.isdigit() else []
+                words = (
+                    (entry / "cmdline").read_bytes().decode().split("\0")
+                    if entry.name.isdigit()
+                    else []
+                )
             except OSError:
                 continue
-            if str(self.output / NAMES[0]) in words and "train" in words and "fake_bench.py" in words[1]:
+            if (
+                str(self.output / NAMES[0]) in words
+                and "train" in words
+                and "fake_bench.py" in words[1]
+            ):
                 os.kill(int(entry.name), signal.SIGUSR1)
         for _ in range(200):
             with open(self.output / ".sweep.lock", encoding="utf-8") as lock:
@@ -329,7 +357,9 @@ class SweepTest(unittest.TestCase):
 
     def test_bad_settings(self):
         self.assert_usage_error(self.sweep("--set", "epochs"), "KEY=VALUE, found 'epochs'")
-        self.assert_usage_error(self.sweep("--set", "epochs=1", "--set", "epochs=2"), "gives 'epochs' twice")
+        self.assert_usage_error(
+            self.sweep("--set", "epochs=1", "--set", "epochs=2"), "gives 'epochs' twice"
+        )
         self.assert_usage_error(self.sweep("--set", "seed=3"), "the sweep file sets it")
         self.assert_usage_error(
             self.sweep("--set", "n_workers=none"), "'n_workers' must be a positive integer"
@@ -341,7 +371,10 @@ class SweepTest(unittest.TestCase):
             ("{", "not valid JSON"),
             ("[]", "expected a JSON object"),
             ('{"base": "base.json", "base": "b"}', "the key 'base' is there twice"),
-            ({**good, "seed": 1}, "unknown key 'seed'; known are base, description, experiments, seeds, set"),
+            (
+                {**good, "seed": 1},
+                "unknown key 'seed'; known are base, description, experiments, seeds, set",
+            ),
             ({**good, "base": "none.json"}, "none.json: No such file"),
             ({**good, "base": 1}, "'base' must name"),
             ({**good, "seeds": []}, "seeds: expected a list with at least one int"),
@@ -361,19 +394,27 @@ class SweepTest(unittest.TestCase):
             (
                 {
                     **good,
-                    "experiments": [{"implementation": "Paper", "schemes": [{"scheme": "a", "name": "{b}"}]}],
+                    "experiments": [
+                        {"implementation": "Paper", "schemes": [{"scheme": "a", "name": "{b}"}]}
+                    ],
                 },
                 "'name' may use",
             ),
             (
-                {**good, "experiments": [{"implementation": "Paper", "schemes": [{"scheme": "a/b"}]}]},
+                {
+                    **good,
+                    "experiments": [{"implementation": "Paper", "schemes": [{"scheme": "a/b"}]}],
+                },
                 "name of a folder",
             ),
             (
                 {
                     **good,
                     "experiments": [
-                        {"implementation": "Paper", "schemes": [{"scheme": "a", "scheme_options": 1}]}
+                        {
+                            "implementation": "Paper",
+                            "schemes": [{"scheme": "a", "scheme_options": 1}],
+                        }
                     ],
                 },
                 "expected an object, found 1",

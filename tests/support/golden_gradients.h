@@ -6,8 +6,9 @@
 
 namespace psgd::test {
 
-/// Element `i` of the gradient of tensor `k` on worker `w` at step `t`, as in the files of tests/golden:
-/// a hash that spreads over -0.5 .. 0.5, different in every element, on every worker, at every step.
+/// Element `i` of the gradient of tensor `k` on worker `w` at step `t`, as in the files of
+/// tests/golden: a hash that spreads over -0.5 .. 0.5, different in every element, on every worker,
+/// at every step.
 inline float golden_value(std::uint32_t i, std::uint32_t k, std::uint32_t w, std::uint32_t t) {
   std::uint32_t h = i * 0x9E3779B1U + k * 0x85EBCA77U + w * 0xC2B2AE3DU + t * 0x27D4EB2FU;
   h ^= h >> 16;

@@ -9,7 +9,9 @@ namespace psgd::test {
 inline std::vector<std::vector<std::int64_t>> resnet18_shapes(std::int64_t width = 64,
                                                               std::int64_t classes = 10) {
   std::vector<std::vector<std::int64_t>> shapes;
-  const auto batch_norm = [&](std::int64_t channels) { shapes.insert(shapes.end(), 2, {channels}); };
+  const auto batch_norm = [&](std::int64_t channels) {
+    shapes.insert(shapes.end(), 2, {channels});
+  };
   shapes.push_back({width, 3, 3, 3});
   batch_norm(width);
   std::int64_t in = width;

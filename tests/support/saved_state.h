@@ -27,15 +27,23 @@ class SavedState {
  private:
   struct Taker : StateVisitor {
     explicit Taker(SavedState& s) : state(s) {}
-    void tensor(const std::string& key, at::Tensor& value) override { state.tensors[key] = value.clone(); }
-    void integer(const std::string& key, std::int64_t& value) override { state.integers[key] = value; }
+    void tensor(const std::string& key, at::Tensor& value) override {
+      state.tensors[key] = value.clone();
+    }
+    void integer(const std::string& key, std::int64_t& value) override {
+      state.integers[key] = value;
+    }
     void text(const std::string& key, std::string& value) override { state.texts[key] = value; }
     SavedState& state;
   };
   struct Giver : StateVisitor {
     explicit Giver(SavedState& s) : state(s) {}
-    void tensor(const std::string& key, at::Tensor& value) override { value = state.tensors.at(key).clone(); }
-    void integer(const std::string& key, std::int64_t& value) override { value = state.integers.at(key); }
+    void tensor(const std::string& key, at::Tensor& value) override {
+      value = state.tensors.at(key).clone();
+    }
+    void integer(const std::string& key, std::int64_t& value) override {
+      value = state.integers.at(key);
+    }
     void text(const std::string& key, std::string& value) override { value = state.texts.at(key); }
     SavedState& state;
   };

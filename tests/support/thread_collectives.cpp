@@ -17,7 +17,8 @@ void add(at::Tensor& a, const at::Tensor& b) {
   const at::Tensor exact = a.to(at::kFloat) + b.to(at::kFloat);
   constexpr double largest = 65504;
   // Infinite terms stay infinite; finite ones never become so.
-  const at::Tensor saturated = at::where(at::isfinite(exact), exact.clamp(-largest, largest), exact);
+  const at::Tensor saturated =
+      at::where(at::isfinite(exact), exact.clamp(-largest, largest), exact);
   a.copy_(saturated);
 }
 
@@ -88,7 +89,8 @@ std::unique_ptr<Request> ThreadCollectives::start_all_reduce(at::Tensor& values,
   return std::make_unique<ThreadRequest>(hub_, give(values, traffic), values);
 }
 
-void ThreadCollectives::all_gather(const at::Tensor& values, at::Tensor& received, Traffic traffic) {
+void ThreadCollectives::all_gather(const at::Tensor& values, at::Tensor& received,
+                                   Traffic traffic) {
   const auto given = hub_.take(give(values, traffic));
   at::Tensor flat = received.view({size(), values.numel()});
   for (std::size_t w = 0; w < given.size(); ++w)

@@ -12,7 +12,8 @@
 
 namespace psgd::test {
 
-/// Where the workers of one process meet. Each collective is a slot, numbered in the order of the calls.
+/// Where the workers of one process meet. Each collective is a slot, numbered in the order of the
+/// calls.
 class ThreadHub {
  public:
   explicit ThreadHub(int workers) : workers_(workers) {}
@@ -20,7 +21,8 @@ class ThreadHub {
   int workers() const { return workers_; }
   /// Leaves a copy of `values` in slot `number`.
   void give(std::int64_t number, int worker, const at::Tensor& values);
-  /// Waits until all have given, then returns their tensors in the workers' order. Once a worker and slot.
+  /// Waits until all have given, then returns their tensors in the workers' order. Once a worker
+  /// and slot.
   std::vector<at::Tensor> take(std::int64_t number);
   /// Lets every waiting worker throw: one of them has failed.
   void fail();
@@ -39,8 +41,8 @@ class ThreadHub {
   std::map<std::int64_t, Slot> slots_;
 };
 
-/// Collectives among threads of one process. Sums are formed in the workers' order, so they are the same at
-/// every run; half sums in float32 with one rounding a step, saturating.
+/// Collectives among threads of one process. Sums are formed in the workers' order, so they are the
+/// same at every run; half sums in float32 with one rounding a step, saturating.
 class ThreadCollectives : public Collectives {
  public:
   ThreadCollectives(ThreadHub& hub, int worker) : hub_(hub), worker_(worker) {}

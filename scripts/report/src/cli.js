@@ -63,7 +63,9 @@ function parse(argv) {
 }
 
 async function writeReport(paths, out) {
-  const runs = await readRuns(paths, (sentence) => process.stderr.write(`report: warning: ${sentence}\n`));
+  const runs = await readRuns(paths, (sentence) =>
+    process.stderr.write(`report: warning: ${sentence}\n`),
+  );
   const setups = groupBySetup(runs);
   const look = appearance(new Set(runs.map((run) => run.label)));
   mkdirSync(out, {recursive: true});
@@ -74,7 +76,9 @@ async function writeReport(paths, out) {
     for (const {text} of notesOf(setup.runs))
       process.stdout.write(`note: ${setup.title ? `${setup.title}: ` : ""}${text}\n`);
   }
-  process.stdout.write(`${files.length} files of figures: ${join(out, "figures")}\nreport: ${page}\n`);
+  process.stdout.write(
+    `${files.length} files of figures: ${join(out, "figures")}\nreport: ${page}\n`,
+  );
 }
 
 process.exitCode = await main(process.argv.slice(2));

@@ -46,9 +46,11 @@ void act(Place place) {
     std::istringstream words(fault);
     std::string where, action;
     int worker = 0, number = 0;
-    if (!(words >> where >> action >> worker >> number)) throw std::logic_error("PSGD_FAULT is wrong: " + fault);
+    if (!(words >> where >> action >> worker >> number))
+      throw std::logic_error("PSGD_FAULT is wrong: " + fault);
     const bool is_time = action == "slow" ? call >= number : call == number;
-    if (where == kPlaces[index] && is_time && (worker == this_worker() || worker < 0)) perform(action);
+    if (where == kPlaces[index] && is_time && (worker == this_worker() || worker < 0))
+      perform(action);
   }
 }
 

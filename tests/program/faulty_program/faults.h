@@ -7,8 +7,9 @@ namespace psgd::test {
 /// Where a fault can happen.
 enum class Place { load, forward, reduce, test };
 
-/// Does what the environment variable PSGD_FAULT asks for, if it is for this place and worker: "PLACE ACTION WORKER
-/// NUMBER", at the NUMBER-th call (from 1) of that place. Several faults stand one after another, with a ';' between.
+/// Does what the environment variable PSGD_FAULT asks for, if it is for this place and worker:
+/// "PLACE ACTION WORKER NUMBER", at the NUMBER-th call (from 1) of that place. Several faults stand
+/// one after another, with a ';' between.
 ///   throw      throws std::runtime_error("the fault that was asked for")
 ///   throw_int  throws what is no std::exception
 ///   exit       std::exit(0)

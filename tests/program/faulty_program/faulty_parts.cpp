@@ -1,4 +1,5 @@
-// A data set, a model and a scheme that work like real ones, through the ordinary registries, until a fault is due.
+// A data set, a model and a scheme that work like real ones, through the ordinary registries, until
+// a fault is due.
 
 #include "compressors/full_precision.h"
 #include "harness/data/dataset.h"
@@ -43,13 +44,19 @@ class FaultyScheme final : public Scheme {
 };
 
 SchemeEntry entry(Implementation implementation) {
-  return {"faulty", implementation, "full precision, until it fails", {},
+  return {"faulty",
+          implementation,
+          "full precision, until it fails",
+          {},
           [](const OptionValues&) { return std::string("faulty"); },
-          [implementation](const OptionValues&) { return std::make_unique<FaultyScheme>(implementation); }};
+          [implementation](const OptionValues&) {
+            return std::make_unique<FaultyScheme>(implementation);
+          }};
 }
 
 const RegisterDataset registered_dataset({"faulty", "synthetic, until it fails", load});
-const RegisterModel registered_model({"faulty", "resnet18, until it fails", [](const ModelOptions& options) {
+const RegisterModel registered_model({"faulty", "resnet18, until it fails",
+                                      [](const ModelOptions& options) {
                                         return std::make_shared<FaultyModel>(options);
                                       }});
 const RegisterScheme registered_ddp(entry(Implementation::ddp));

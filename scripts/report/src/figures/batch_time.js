@@ -144,7 +144,10 @@ export function shownParts({setup, hidden}) {
 function missing(rows, setup, labels) {
   return setup.implementations.flatMap((implementation) =>
     labels
-      .filter((label) => !rows.some((row) => row.implementation === implementation && row.label === label))
+      .filter(
+        (label) =>
+          !rows.some((row) => row.implementation === implementation && row.label === label),
+      )
       .map((label) => ({implementation, label})),
   );
 }
@@ -152,8 +155,13 @@ function missing(rows, setup, labels) {
 // p5 to p95 over batches.
 function whiskers(rows, at, ms, theme) {
   const style = {stroke: theme.ink, strokeWidth: 1.2};
-  const cap = (key) => Plot.tickX(rows, at({x: ms(key), ...style, insetTop: 5, insetBottom: ROW - 13}));
-  return [Plot.ruleY(rows, at({x1: ms("p5"), x2: ms("p95"), dy: ABOVE_DY, ...style})), cap("p5"), cap("p95")];
+  const cap = (key) =>
+    Plot.tickX(rows, at({x: ms(key), ...style, insetTop: 5, insetBottom: ROW - 13}));
+  return [
+    Plot.ruleY(rows, at({x1: ms("p5"), x2: ms("p95"), dy: ABOVE_DY, ...style})),
+    cap("p5"),
+    cap("p95"),
+  ];
 }
 
 // Each run's own mean; a cross where it does not count in the bar.
@@ -162,11 +170,25 @@ function runMarks(single, at, ms, theme) {
   return [
     Plot.dot(
       single.filter((run) => run.counted),
-      at({x: ms("batchTime"), dy: ABOVE_DY, r: 2.6, fill: theme.paper, stroke: theme.ink, strokeWidth: 1.2}),
+      at({
+        x: ms("batchTime"),
+        dy: ABOVE_DY,
+        r: 2.6,
+        fill: theme.paper,
+        stroke: theme.ink,
+        strokeWidth: 1.2,
+      }),
     ),
     Plot.dot(
       single.filter((run) => !run.counted),
-      at({x: ms("batchTime"), dy: ABOVE_DY, r: 3.6, symbol: "times", stroke: theme.ink, strokeWidth: 1.8}),
+      at({
+        x: ms("batchTime"),
+        dy: ABOVE_DY,
+        r: 3.6,
+        symbol: "times",
+        stroke: theme.ink,
+        strokeWidth: 1.8,
+      }),
     ),
     Plot.text(
       flagged,
@@ -188,12 +210,15 @@ function runMarks(single, at, ms, theme) {
 
 // What sets a run apart from the others of its setup; what holds for all of them stands above the figure.
 function flagOf(run, {runs}) {
-  const status = run.status === "finished" ? null : run.status === "diverged" ? "diverged" : "unfinished";
+  const status =
+    run.status === "finished" ? null : run.status === "diverged" ? "diverged" : "unfinished";
   const flags = [
     run.oversubscribed && !runs.every((other) => other.oversubscribed) && "oversubscribed",
     status && !runs.every((other) => other.status === run.status) && status,
   ].filter(Boolean);
-  return flags.length > 0 ? `${flags.join(", ")}${run.seed === null ? "" : `, seed ${run.seed}`}` : null;
+  return flags.length > 0
+    ? `${flags.join(", ")}${run.seed === null ? "" : `, seed ${run.seed}`}`
+    : null;
 }
 
 function tipPoints(rows) {
@@ -208,7 +233,8 @@ function tipPoints(rows) {
         `${titles[segment.part] ?? "batch"} ${milliseconds(segment.seconds)} ms ` +
           `(${percent(segment.seconds / row.batchTime, 1)} of batch)`,
         `batch ${milliseconds(row.batchTime)} ms, mean of ${row.n} ${row.n === 1 ? "run" : "runs"}`,
-        row.p5 !== null && `p5 to p95 over batches ${milliseconds(row.p5)} to ${milliseconds(row.p95)} ms`,
+        row.p5 !== null &&
+          `p5 to p95 over batches ${milliseconds(row.p5)} to ${milliseconds(row.p95)} ms`,
         row.beside.includes(segment) && "hook's thread, beside the backward pass",
       ]
         .filter(Boolean)

@@ -16,7 +16,11 @@ export function accuracy(context) {
   return lines(context, points, {
     x: "epoch",
     name: "Test accuracy against epoch",
-    xScale: {...axisLabel("Epoch"), domain: [0, context.setup.epochs], ...wholeTicks(context.setup.epochs)},
+    xScale: {
+      ...axisLabel("Epoch"),
+      domain: [0, context.setup.epochs],
+      ...wholeTicks(context.setup.epochs),
+    },
     yScale: fromZero(context),
   });
 }
@@ -44,7 +48,9 @@ export function accuracyLate(context) {
 export function bits(context) {
   const points = visible(context);
   const {logarithmic} = context;
-  const end = logarithmic ? Math.max(1, ...all(points).map((p) => p.bits)) : linearEnd(context.setup);
+  const end = logarithmic
+    ? Math.max(1, ...all(points).map((p) => p.bits))
+    : linearEnd(context.setup);
   const {scale, unit} = axisUnit(end, "bit");
   const sent = all(points).filter((p) => p.bits > 0);
   const smallest = Math.min(end / 10, ...sent.map((p) => p.bits));
@@ -71,7 +77,9 @@ export function bits(context) {
 
 function powersOfTen(low, high) {
   const first = Math.ceil(Math.log10(low));
-  return Array.from({length: Math.floor(Math.log10(high)) - first + 1}, (_, i) => Number(`1e${first + i}`));
+  return Array.from({length: Math.floor(Math.log10(high)) - first + 1}, (_, i) =>
+    Number(`1e${first + i}`),
+  );
 }
 
 /**
@@ -109,7 +117,9 @@ export function lateWindow(setup) {
 }
 
 function visible({setup, hidden, weights}) {
-  return mapPoints(curves(setup, weights), (list) => list.filter((point) => !hidden.has(point.label)));
+  return mapPoints(curves(setup, weights), (list) =>
+    list.filter((point) => !hidden.has(point.label)),
+  );
 }
 
 const mapPoints = ({seeds, means, ends}, f) => ({seeds: f(seeds), means: f(means), ends: f(ends)});
@@ -218,7 +228,12 @@ function markers(means, labels, position) {
   });
 }
 
-const STATUS = {running: "unfinished", interrupted: "unfinished", failed: "failed", diverged: "diverged"};
+const STATUS = {
+  running: "unfinished",
+  interrupted: "unfinished",
+  failed: "failed",
+  diverged: "diverged",
+};
 
 // Where a run that did not finish ends: a cross and its fate.
 function endMarks(ends, at, stroke, theme, position) {

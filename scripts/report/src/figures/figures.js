@@ -16,7 +16,13 @@ const tested = (setup) => curves(setup).seeds.length > 0;
  * anything to draw.
  */
 export const FIGURES = [
-  {name: "accuracy", title: "Test accuracy against epoch", draw: accuracy, suits: tested, legend: "schemes"},
+  {
+    name: "accuracy",
+    title: "Test accuracy against epoch",
+    draw: accuracy,
+    suits: tested,
+    legend: "schemes",
+  },
   {
     name: "accuracy-late",
     title: "Test accuracy, the last part",
@@ -40,7 +46,13 @@ export const FIGURES = [
     legend: "parts",
     parts: shownParts,
   },
-  {name: "time-to-accuracy", title: "Time to accuracy", draw: timeToAccuracy, suits: tested, legend: "none"},
+  {
+    name: "time-to-accuracy",
+    title: "Time to accuracy",
+    draw: timeToAccuracy,
+    suits: tested,
+    legend: "none",
+  },
   {
     name: "cost-elsewhere",
     title: "Modelled time per batch on another network",

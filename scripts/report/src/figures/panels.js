@@ -51,7 +51,13 @@ export function draw(context, {ariaLabel, ...options}) {
     marginTop: 30,
     marginRight: 18,
     ariaLabel,
-    style: {fontFamily: FONT, fontSize: "12.5px", color: theme.ink, background: "none", overflow: "visible"},
+    style: {
+      fontFamily: FONT,
+      fontSize: "12.5px",
+      color: theme.ink,
+      background: "none",
+      overflow: "visible",
+    },
     ...options,
   });
   svg.setAttribute("role", "img");
@@ -73,7 +79,14 @@ export function tip(context, points, channels) {
   return [
     Plot.dot(
       points,
-      Plot.pointer({...channels, title: undefined, r: 5, fill: "none", stroke: theme.ink, maxRadius: 60}),
+      Plot.pointer({
+        ...channels,
+        title: undefined,
+        r: 5,
+        fill: "none",
+        stroke: theme.ink,
+        maxRadius: 60,
+      }),
     ),
     Plot.tip(
       points,
@@ -113,4 +126,5 @@ export function textWidth(text) {
 }
 
 /** The margin that row labels need at the left. */
-export const labelMargin = (labels) => Math.max(92, ...labels.map((label) => textWidth(label) + 18));
+export const labelMargin = (labels) =>
+  Math.max(92, ...labels.map((label) => textWidth(label) + 18));

@@ -3,7 +3,8 @@
 
 import {compareLabels} from "../model/schemes.js";
 
-export const FONT = '"Source Sans 3", "Source Sans Pro", system-ui, "Segoe UI", Helvetica, Arial, sans-serif';
+export const FONT =
+  '"Source Sans 3", "Source Sans Pro", system-ui, "Segoe UI", Helvetica, Arial, sans-serif';
 
 const FIXED = ["full precision", "FP16", "rank 1", "rank 2", "rank 4"];
 const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "wye", "cross"];
@@ -13,7 +14,17 @@ export const LIGHT = {
   ink: "#1b1f24",
   muted: "#56606b",
   grid: "#e2e5e9",
-  series: ["#3a424b", "#b0508e", "#c85200", "#0072b2", "#008a64", "#7d6608", "#6a51a3", "#7f4f24", "#007c89"],
+  series: [
+    "#3a424b",
+    "#b0508e",
+    "#c85200",
+    "#0072b2",
+    "#008a64",
+    "#7d6608",
+    "#6a51a3",
+    "#7f4f24",
+    "#007c89",
+  ],
   parts: {
     forward: "#7db8e0",
     backward: "#2f78b0",
@@ -35,7 +46,17 @@ export const DARK = {
   ink: "#e8eaed",
   muted: "#a5aeb8",
   grid: "#2d343b",
-  series: ["#e3e6ea", "#e79cc9", "#ff9147", "#5bb4ef", "#33c79c", "#dcc23c", "#b5a4ee", "#cf9f75", "#45c8d4"],
+  series: [
+    "#e3e6ea",
+    "#e79cc9",
+    "#ff9147",
+    "#5bb4ef",
+    "#33c79c",
+    "#dcc23c",
+    "#b5a4ee",
+    "#cf9f75",
+    "#45c8d4",
+  ],
   parts: {
     forward: "#9ccbec",
     backward: "#4b93c9",
@@ -80,7 +101,10 @@ export const FOLLOWING = {
  * @returns {colour(label, theme), symbol(label)}
  */
 export function appearance(labels) {
-  const order = [...FIXED, ...[...labels].filter((label) => !FIXED.includes(label)).sort(compareLabels)];
+  const order = [
+    ...FIXED,
+    ...[...labels].filter((label) => !FIXED.includes(label)).sort(compareLabels),
+  ];
   const position = (label) => order.indexOf(label);
   return {
     colour: (label, theme) => theme.series[position(label) % theme.series.length],

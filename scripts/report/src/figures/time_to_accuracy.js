@@ -70,7 +70,14 @@ export function timeToAccuracy(context) {
       ),
       Plot.text(
         merged(reached, end),
-        at({text: "text", dy: -15, fontSize: 11.5, fill: theme.ink, stroke: theme.paper, strokeWidth: 3}),
+        at({
+          text: "text",
+          dy: -15,
+          fontSize: 11.5,
+          fill: theme.ink,
+          stroke: theme.paper,
+          strokeWidth: 3,
+        }),
       ),
       ...[0, 13].map((dy) =>
         Plot.text(
@@ -107,7 +114,10 @@ function merged(reached, end) {
         row.time - label.time < end * 0.09,
     );
     if (near)
-      Object.assign(near, {text: `${near.text}, ${short(row.threshold)}`, time: (near.time + row.time) / 2});
+      Object.assign(near, {
+        text: `${near.text}, ${short(row.threshold)}`,
+        time: (near.time + row.time) / 2,
+      });
     else labels.push({...row, text: short(row.threshold)});
   }
   return labels;
@@ -123,12 +133,15 @@ function fate({oversubscribed, status, seed}) {
   return `× ${seed === null ? "" : `seed ${seed} `}${what.filter(Boolean).join(", ")}`;
 }
 
-const short = (threshold) => percent(threshold, Number.isInteger(+(threshold * 100).toFixed(6)) ? 0 : 1);
+const short = (threshold) =>
+  percent(threshold, Number.isInteger(+(threshold * 100).toFixed(6)) ? 0 : 1);
 
 // One line a row, up to its last threshold.
 function spans(reached, {series}) {
   return series.flatMap(({implementation, label}) => {
-    const own = reached.filter((row) => row.implementation === implementation && row.label === label);
+    const own = reached.filter(
+      (row) => row.implementation === implementation && row.label === label,
+    );
     return own.length > 0 ? [own.reduce((a, b) => (a.time > b.time ? a : b))] : [];
   });
 }

@@ -24,7 +24,9 @@ export const FORMULA = {
  */
 export function ringSeconds(bytes, collectives, {workers, gigabits, microseconds}) {
   const steps = 2 * (workers - 1);
-  return (steps / workers) * (bytes / ((gigabits * 1e9) / 8)) + collectives * steps * microseconds * 1e-6;
+  return (
+    (steps / workers) * (bytes / ((gigabits * 1e9) / 8)) + collectives * steps * microseconds * 1e-6
+  );
 }
 
 /**
@@ -38,7 +40,8 @@ export function costInputs(setup) {
     );
     if (counted.length === 0) return [];
     const parts = counted.map(partsOf);
-    const part = (...keys) => mean(parts.map((each) => keys.reduce((total, key) => total + each[key], 0)));
+    const part = (...keys) =>
+      mean(parts.map((each) => keys.reduce((total, key) => total + each[key], 0)));
     return [
       {
         implementation,
@@ -66,9 +69,14 @@ export function costInputs(setup) {
 export function modelledBatch(input, network, overlap) {
   const collectives = ringSeconds(input.bytes, input.collectives, network);
   const compute = input.forward + input.backward + input.compression + input.step;
-  if (!(input.overlapping && overlap === "full")) return {compute, collectives, total: compute + collectives};
+  if (!(input.overlapping && overlap === "full"))
+    return {compute, collectives, total: compute + collectives};
   const reduction = input.compression + collectives;
-  return {compute, collectives, total: input.forward + Math.max(input.backward, reduction) + input.step};
+  return {
+    compute,
+    collectives,
+    total: input.forward + Math.max(input.backward, reduction) + input.step,
+  };
 }
 
 /** Bandwidths (Gbit/s) evenly spaced on the logarithmic axis. */

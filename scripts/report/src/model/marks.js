@@ -38,7 +38,8 @@ const describe = (key, value) => SHORT[key]?.(value) ?? `${key} ${value}`;
 export const datasetName = (name) => DATASETS[name] ?? name;
 
 /** The last epoch that was tested. */
-export const lastEpoch = (run) => run.tests.filter((test) => test.weights === "last").at(-1)?.epoch ?? 0;
+export const lastEpoch = (run) =>
+  run.tests.filter((test) => test.weights === "last").at(-1)?.epoch ?? 0;
 
 /**
  * A run's marks: [{kind, text}], kind one of "reduced", "dataset", "oversubscribed", "diverged",
@@ -67,9 +68,11 @@ export function marksOf(run) {
 function statusMark(run) {
   const reached = lastEpoch(run);
   const of = run.config.epochs ? ` of ${run.config.epochs}` : "";
-  if (run.status === "diverged") return {kind: "diverged", text: `diverged in epoch ${reached + 1}${of}`};
+  if (run.status === "diverged")
+    return {kind: "diverged", text: `diverged in epoch ${reached + 1}${of}`};
   if (run.status === "failed") return {kind: "failed", text: `failed after epoch ${reached}${of}`};
-  if (run.status !== "finished") return {kind: "unfinished", text: `unfinished: epoch ${reached}${of}`};
+  if (run.status !== "finished")
+    return {kind: "unfinished", text: `unfinished: epoch ${reached}${of}`};
   return null;
 }
 

@@ -49,7 +49,9 @@ function makeSetup(runs, index, differing) {
   const title = differing
     .map((name) => `${name} ${JSON.stringify(runs[0].config[name] ?? "not given")}`)
     .join(", ");
-  const implementations = distinct(runs.map((run) => run.implementation)).sort(compareImplementations);
+  const implementations = distinct(runs.map((run) => run.implementation)).sort(
+    compareImplementations,
+  );
   const labels = distinct(runs.map((run) => run.label)).sort(compareLabels);
   const series = implementations.flatMap((implementation) =>
     labels.flatMap((label) => {
@@ -118,11 +120,19 @@ export function curves(setup, weights = "last") {
     for (const run of runs) {
       const points = testsOf(run, weights)
         .filter((test) => isNumber(test.accuracy))
-        .map((test) => ({...test, implementation, label, run: run.id, seed: run.seed, status: run.status}));
+        .map((test) => ({
+          ...test,
+          implementation,
+          label,
+          run: run.id,
+          seed: run.seed,
+          status: run.status,
+        }));
       seeds.push(...points);
       if (run.status !== "finished" && points.length > 0) ends.push(points.at(-1));
       if (!counted.includes(run)) continue;
-      for (const point of points) byEpoch.set(point.epoch, [...(byEpoch.get(point.epoch) ?? []), point]);
+      for (const point of points)
+        byEpoch.set(point.epoch, [...(byEpoch.get(point.epoch) ?? []), point]);
     }
     for (const [epoch, points] of [...byEpoch].sort(([a], [b]) => a - b)) {
       if (points.length < counted.length) continue;

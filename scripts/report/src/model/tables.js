@@ -14,7 +14,9 @@ const who = [text("implementation", "Implementation"), text("label", "Scheme")];
 const identify = ({implementation, label}) => ({implementation, label});
 
 function fullPrecision(rows, {implementation}) {
-  return rows.find((row) => row.implementation === implementation && row.label === "full precision");
+  return rows.find(
+    (row) => row.implementation === implementation && row.label === "full precision",
+  );
 }
 
 const speedup = (rows, row, key) => {
@@ -27,7 +29,8 @@ export function summaryTable(setup) {
   const {means} = curves(setup);
   const times = batchTimes(setup);
   const rows = setup.series.map((series) => {
-    const same = (row) => row.implementation === series.implementation && row.label === series.label;
+    const same = (row) =>
+      row.implementation === series.implementation && row.label === series.label;
     const counted = countedForAccuracy(series.runs);
     const finals = counted.map((run) => run.final.test_accuracy).filter(isNumber);
     const last = means.filter(same).at(-1);
@@ -103,7 +106,9 @@ export function timeToAccuracyTable(results) {
   const thresholds = distinct(results.map((row) => row.threshold));
   const rows = [];
   for (const row of results) {
-    let found = rows.find((each) => each.implementation === row.implementation && each.label === row.label);
+    let found = rows.find(
+      (each) => each.implementation === row.implementation && each.label === row.label,
+    );
     if (!found) rows.push((found = identify(row)));
     const epoch = isNumber(row.epoch) ? ` (epoch ${Number(row.epoch.toFixed(1))})` : "";
     found[row.threshold] =
@@ -167,7 +172,9 @@ export function runTable(runs) {
   const shared =
     runs.length > 1
       ? marksOf(runs[0])
-          .filter(({text: mark}) => runs.every((run) => marksOf(run).some((other) => other.text === mark)))
+          .filter(({text: mark}) =>
+            runs.every((run) => marksOf(run).some((other) => other.text === mark)),
+          )
           .map((mark) => mark.text)
       : [];
   const own = (run) => marksOf(run).filter((mark) => !shared.includes(mark.text));

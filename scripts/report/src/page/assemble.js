@@ -23,12 +23,21 @@ export async function assemble(runs, made) {
     data: dataText({runs: runs.map(forPage), made}),
     program: bundle.outputFiles[0].text.replace(/<(?=\/script|!--)/gi, "\\x3C"),
   };
-  return readFileSync(here("template.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+  return readFileSync(here("template.html"), "utf8").replace(
+    /\{\{(\w+)\}\}/g,
+    (_, name) => parts[name],
+  );
 }
 
 /** JSON that cannot end the script element it stands in, nor be read as markup. */
 export function dataText(value) {
-  const escapes = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"};
+  const escapes = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+  };
   return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (character) => escapes[character]);
 }
 

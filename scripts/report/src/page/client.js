@@ -79,7 +79,9 @@ function figureSection(figure) {
 }
 
 const BELOW = {
-  "batch-time": () => [table(batchTimeTable(setup), {caption: "Mean time per batch and of its parts, ms"})],
+  "batch-time": () => [
+    table(batchTimeTable(setup), {caption: "Mean time per batch and of its parts, ms"}),
+  ],
   "time-to-accuracy": () => [
     table(timeToAccuracyTable(timesToAccuracy(setup, state.thresholds)), {
       caption: "Time since training began until the test accuracy was first reached (mean of runs)",
@@ -112,7 +114,11 @@ function saveButton(figure) {
 }
 
 const marksList = () =>
-  el("ul", {class: "marks"}, ...notesOf(setup.runs).map(({kind, text}) => el("li", {class: kind}, text)));
+  el(
+    "ul",
+    {class: "marks"},
+    ...notesOf(setup.runs).map(({kind, text}) => el("li", {class: kind}, text)),
+  );
 
 function tablesSections() {
   const own = setup.runs;
@@ -196,7 +202,11 @@ function build() {
         el("p", {class: "lead"}, TEXTS.lead(setup)),
         setupChoice(),
         marksList(),
-        el("nav", {"aria-label": "Sections"}, ...nav.map(([id, title]) => el("a", {href: `#${id}`}, title))),
+        el(
+          "nav",
+          {"aria-label": "Sections"},
+          ...nav.map(([id, title]) => el("a", {href: `#${id}`}, title)),
+        ),
       ),
       el(
         "section",

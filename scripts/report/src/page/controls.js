@@ -7,9 +7,12 @@ import {el} from "./dom.js";
 
 /** The controls of the figure `name`, or nothing. `state()` gives the present choices. */
 export function controls(name, state, change, setup) {
-  const make = {accuracy: weights, bits: scale, "time-to-accuracy": thresholds, "cost-elsewhere": network}[
-    name
-  ];
+  const make = {
+    accuracy: weights,
+    bits: scale,
+    "time-to-accuracy": thresholds,
+    "cost-elsewhere": network,
+  }[name];
   return make ? make(state, change, setup) : null;
 }
 
@@ -22,7 +25,13 @@ function radios(legend, name, options, chosen, onchange) {
       el(
         "label",
         {},
-        el("input", {type: "radio", name, value, checked: value === chosen, onchange: () => onchange(value)}),
+        el("input", {
+          type: "radio",
+          name,
+          value,
+          checked: value === chosen,
+          onchange: () => onchange(value),
+        }),
         title,
       ),
     ),

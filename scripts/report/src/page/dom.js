@@ -7,7 +7,9 @@ export function el(name, attributes = {}, ...children) {
     else if (value !== false && value !== null && value !== undefined)
       node.setAttribute(key, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(
+    ...children.filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return node;
 }
 
@@ -17,7 +19,11 @@ function scrolling(className, caption, inner) {
     "div",
     {},
     el("p", {class: "title"}, caption),
-    el("div", {class: `scroll ${className}`, tabindex: 0, role: "region", "aria-label": caption}, inner),
+    el(
+      "div",
+      {class: `scroll ${className}`, tabindex: 0, role: "region", "aria-label": caption},
+      inner,
+    ),
   );
 }
 
@@ -76,7 +82,11 @@ export function valuesTable(rows, caption, total) {
     el(
       "table",
       {},
-      el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "Key"), el("th", {scope: "col"}, "Values"))),
+      el(
+        "thead",
+        {},
+        el("tr", {}, el("th", {scope: "col"}, "Key"), el("th", {scope: "col"}, "Values")),
+      ),
       el(
         "tbody",
         {},
@@ -88,7 +98,10 @@ export function valuesTable(rows, caption, total) {
             el(
               "td",
               {},
-              folded(values.length, el("ul", {}, ...values.map((each) => value(each, values.length === 1)))),
+              folded(
+                values.length,
+                el("ul", {}, ...values.map((each) => value(each, values.length === 1))),
+              ),
             ),
           ),
         ),

@@ -54,6 +54,8 @@ function next(points, at, [dx, dy]) {
     dx !== 0
       ? Math.abs(p.x - at.x) + 3 * Math.abs(p.y - at.y)
       : Math.abs(p.y - at.y) + 3 * Math.abs(p.x - at.x);
-  const ahead = points.filter((p) => (dx !== 0 ? (p.x - at.x) * dx > 0.5 : (p.y - at.y) * dy > 0.5));
+  const ahead = points.filter((p) =>
+    dx !== 0 ? (p.x - at.x) * dx > 0.5 : (p.y - at.y) * dy > 0.5,
+  );
   return ahead.length > 0 ? ahead.reduce((a, b) => (distance(a) <= distance(b) ? a : b)) : at;
 }

@@ -13,7 +13,10 @@ export const TEXTS = {
   lead: ({runs, labels, implementations}) => {
     const workers = distinct(runs.map((run) => run.workers).filter(Boolean));
     const sets = distinct(runs.map((run) => run.dataset).filter(Boolean)).map(datasetName);
-    const on = [workers.length > 0 && `on ${list(workers)} workers`, sets.length > 0 && `with ${list(sets)}`];
+    const on = [
+      workers.length > 0 && `on ${list(workers)} workers`,
+      sets.length > 0 && `with ${list(sets)}`,
+    ];
     return (
       [
         `${runs.length} ${runs.length === 1 ? "run" : "runs"} of ${list(implementations)}: ${list(labels)}`,
@@ -30,7 +33,8 @@ export const TEXTS = {
     "The numbers of powersgd-bench export: mean time per batch without the first, last test accuracy, exact bits. " +
     "What is marked for all " +
     "runs stands at the top of the page.",
-  settings: "Keys whose values differ between runs come first. Point at a number of runs to see which.",
+  settings:
+    "Keys whose values differ between runs come first. Point at a number of runs to see which.",
   provenance: "What was run, with what, where and when.",
   accuracy: {title: "Test accuracy against epoch", short: "Accuracy", caption: () => counted},
   "accuracy-late": {

@@ -13,7 +13,9 @@ export function isExport(directory) {
 export function readExport(directory, warn) {
   const resultsPath = join(directory, "results.json");
   const timingPath = join(directory, "timingResults.json");
-  const results = existsSync(resultsPath) ? readJson(resultsPath) : {data: [], jobs: {}, configs: {}};
+  const results = existsSync(resultsPath)
+    ? readJson(resultsPath)
+    : {data: [], jobs: {}, configs: {}};
   const timings = existsSync(timingPath) ? readJson(timingPath) : [];
   checkSchema(results, resultsPath);
   if (!Array.isArray(results.data) || typeof results.configs !== "object") {
@@ -22,7 +24,8 @@ export function readExport(directory, warn) {
         "with `powersgd-bench export`",
     );
   }
-  if (!Array.isArray(timings)) throw new InputError(`${timingPath}: expected an array of one object a run`);
+  if (!Array.isArray(timings))
+    throw new InputError(`${timingPath}: expected an array of one object a run`);
   const runs = readResults(results, directory);
   addTimings(runs, timings, timingPath, directory, warn);
   return runs;
@@ -34,7 +37,9 @@ function readResults({data, jobs = {}, configs}, directory) {
     if (!entries.has(entry.jobId)) entries.set(entry.jobId, []);
     entries.get(entry.jobId).push(entry);
   }
-  return [...entries].map(([id, own]) => exportedRun(id, own, jobs[id] ?? {}, configs[id] ?? {}, directory));
+  return [...entries].map(([id, own]) =>
+    exportedRun(id, own, jobs[id] ?? {}, configs[id] ?? {}, directory),
+  );
 }
 
 function exportedRun(id, entries, job, config, directory) {
@@ -44,7 +49,8 @@ function exportedRun(id, entries, job, config, directory) {
   return {
     ...emptyRun(directory),
     name: id,
-    implementation: entries[0]?.implementation ?? config.implementation ?? job.implementation ?? "unknown",
+    implementation:
+      entries[0]?.implementation ?? config.implementation ?? job.implementation ?? "unknown",
     scheme: config.scheme ?? null,
     label: config.label ?? job.label ?? null,
     rank: job.rank ?? rank,
@@ -61,7 +67,9 @@ function exportedRun(id, entries, job, config, directory) {
     batchesTimed: job.batches_timed ?? null,
     phases: job.phases ?? {},
     totals: job.totals ?? (last ? {bits: last.bits} : {}),
-    final: job.final ?? (last ? {epoch: last.epoch, test_accuracy: last.accuracy, test_loss: last.loss} : {}),
+    final:
+      job.final ??
+      (last ? {epoch: last.epoch, test_accuracy: last.accuracy, test_loss: last.loss} : {}),
     provenance: job,
   };
 }
@@ -83,7 +91,8 @@ function readTests(entries) {
 // often in both files, they are matched in order; else the times stand as runs of their own, so that none is
 // lost or given to the wrong run.
 function addTimings(runs, timings, path, directory, warn) {
-  const kind = (of) => JSON.stringify([of.implementation, of.rank, of.workers ?? of.n_workers ?? null]);
+  const kind = (of) =>
+    JSON.stringify([of.implementation, of.rank, of.workers ?? of.n_workers ?? null]);
   for (const wanted of new Set(timings.map(kind))) {
     const matching = runs.filter(
       (run) => kind(run) === wanted && ["finished", "diverged"].includes(run.status),

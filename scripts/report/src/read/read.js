@@ -24,7 +24,8 @@ export async function readRuns(paths, warn = () => {}) {
       if (seen.has(key)) continue;
       seen.add(key);
       if (source.kind === "export") runs.push(...readExport(source.directory, warn));
-      else runs.push(...[await readRunFolder(source.directory, warn)].filter((run) => run !== null));
+      else
+        runs.push(...[await readRunFolder(source.directory, warn)].filter((run) => run !== null));
     }
   }
   if (runs.length === 0)
@@ -64,7 +65,10 @@ function runFolders(directory, depth, warn) {
   }
   if (depth === DEEPEST) return [];
   return readdirSync(directory, {withFileTypes: true})
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith(".") && entry.name !== "node_modules")
+    .filter(
+      (entry) =>
+        entry.isDirectory() && !entry.name.startsWith(".") && entry.name !== "node_modules",
+    )
     .sort((a, b) => a.name.localeCompare(b.name, "en", {numeric: true}))
     .flatMap((entry) => runFolders(join(directory, entry.name), depth + 1, warn));
 }
